@@ -1,0 +1,1 @@
+"""Where a call can be executed again."""

@@ -1,0 +1,176 @@
+"""What an environment is: something that opens a world, executes calls in it, and says what state it is in.
+
+An ``Environment`` is a stateless factory. ``open`` of a snapshot is restore and fork in one. A ``Session`` is one world
+with one owner; what it answers is the only source of observations.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, Protocol, Self
+
+from schemas.objects import Snapshot, ToolSpec
+from schemas.statements import Result
+from schemas.trajectory import Reads, Record, Task, ToolCall
+
+Status = Literal["ok", "tool_error", "schema_error", "unknown_tool", "timeout", "environment_fault", "refused"]
+Effect = Literal["read", "write", "external"]
+Determinism = Literal["pure", "seeded", "clocked", "external"]
+
+
+class Controls(Record, frozen=True):
+    """What is held fixed while calls execute. ``clock`` is an ISO time; ``max_output`` is in characters."""
+
+    clock: str = "2026-01-01T00:00:00+00:00"
+    seed: int = 0
+    hash_seed: int = 0
+    timeout_s: float = 10.0
+    max_output: int = 1_000_000
+
+
+class CallResult(Record, frozen=True):
+    """What executing one call gave: the raw answer text, how it ended, and the logical digests around it.
+
+    After a time-out ``state_after`` is absent: the state is unknown and the session is closed.
+    """
+
+    status: Status
+    raw: str
+    state_before: str | None = None
+    state_after: str | None = None
+    truncated: bool = False
+
+
+class CheckResult(Record, frozen=True):
+    """What a task's own check says of a state, and what the check read."""
+
+    result: Result
+    detail: str = ""
+    reads: tuple[Reads, ...] = ("state",)
+
+
+class Fault(NamedTuple):
+    """The shape of an answer that is the environment's own failure: a top-level field and its value, and a class."""
+
+    field: str
+    value: str
+    kind: str
+
+
+class Claim(NamedTuple):
+    """Wording of a final message that asserts an effect, and the tool that must have answered for it to be true."""
+
+    pattern: re.Pattern[str]
+    tool: str
+
+
+class Undo(NamedTuple):
+    """The call that takes a write back: its tool, and where each argument comes from.
+
+    A source is ``("arguments", NAME)`` of the write itself or ``("answer", NAME)`` of what it returned.
+    """
+
+    tool: str
+    arguments: Mapping[str, tuple[Literal["arguments", "answer"], str]]
+
+
+class EnvSpec(NamedTuple):
+    """What an environment declares of itself; without a declaration nothing is inferred from wording.
+
+    ``answers_malformed``: a call that does not parse is answered by the environment itself. ``errors`` are the shapes
+    of answers that report a failed call (field names at the top level of a JSON answer).
+    """
+
+    id: str
+    version: str
+    code_digest: str
+    determinism: Determinism
+    effects: Mapping[str, Effect]
+    faults: tuple[Fault, ...] = ()
+    errors: tuple[str, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    undo: Mapping[str, Undo] = {}
+    rules: tuple[str, ...] = ()
+    answers_malformed: bool = False
+
+    @property
+    def name(self) -> str:
+        """Id and version, as statements and forks name it."""
+        return f"{self.id}@{self.version}"
+
+    @property
+    def read_only(self) -> bool:
+        """Whether no declared tool changes anything."""
+        return all(effect == "read" for effect in self.effects.values())
+
+
+class Blobs(Protocol):
+    """Where bytes are kept by their SHA-256."""
+
+    def get(self, digest: str) -> bytes:
+        """The bytes of that name. Raises KeyError where there are none."""
+
+    def put(self, data: bytes) -> str:
+        """Keep bytes and return their name."""
+
+
+class Session(Protocol):
+    """One world. A context manager; ``close`` may be called twice."""
+
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The tools a model is offered here."""
+
+    def call(self, batch: Sequence[ToolCall]) -> tuple[CallResult, ...]:
+        """Execute calls in order, serially, never retried; one result a call."""
+
+    def state_digest(self) -> str:
+        """The logical digest of the whole state, with its algorithm's name in front (``sqlite-rows/1:...``)."""
+
+    def settled_digest(self) -> str:
+        """The same without the trail that any call leaves (audit rows): equal where two pasts end in one world."""
+
+    def snapshot(self) -> Snapshot:
+        """The whole state, its bytes put into the blobs. Raises SnapshotError where the state is unknown."""
+
+    def check(self, task: Task) -> CheckResult:
+        """The task's own grading of the present state; only ever called in a fork that is closed afterwards."""
+
+    def close(self) -> None:
+        """Give the world up."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None: ...
+
+
+class Environment(Protocol):
+    """A factory of worlds; stateless."""
+
+    spec: EnvSpec
+
+    def open(self, start: Task | Snapshot, controls: Controls, blobs: Blobs) -> Session:
+        """A world at a task's start state, or at a snapshot whose logical digest is recomputed and compared.
+
+        Raises SnapshotError where they differ, StartError where the task's parameters open no state here.
+        """
+
+
+class EnvironmentFailure(Exception):  # noqa: N818 - a family of errors, not one
+    """Base of what an environment cannot do."""
+
+
+class SnapshotError(EnvironmentFailure):
+    """A snapshot that cannot be taken, or that does not restore to its digest."""
+
+
+class StartError(EnvironmentFailure):
+    """A start state that this environment cannot open."""
+
+
+def fault_of(spec: EnvSpec, answer: Any) -> Fault | None:
+    """The declared fault that a parsed answer has the shape of, if any."""
+    if not isinstance(answer, dict):
+        return None
+    return next((fault for fault in spec.faults if answer.get(fault.field) == fault.value), None)

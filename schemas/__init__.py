@@ -1,0 +1,1 @@
+"""What things are: records, statements, selections, training rows. No I/O."""

@@ -1,0 +1,118 @@
+"""Three digests per decision: what was seen word for word, what was known, and what was done.
+
+``c0 = SHA-256("context/1")``, ``c[j+1] = SHA-256(c[j] || SHA-256(visible(m[j])))``. The context of a decision is the
+chain over all messages before it; its information is the same chain without the text and reasoning of assistant
+messages that carry a call; its action is the calls, or the text where there is none.
+"""
+
+import hashlib
+from typing import Any
+
+from msgspec import UNSET
+
+from schemas.canonical import digest, encode
+from schemas.trajectory import Message, Part, Record, Task, ToolCall, Trajectory
+
+_START = hashlib.sha256(b"context/1").digest()
+
+
+class Decision(Record, frozen=True):
+    """One assistant message of a trajectory. ``partial``: something before it is hidden, so it equals no other."""
+
+    message: int
+    context: str
+    information: str
+    action: str
+    tools: tuple[str, ...] = ()
+    error_seen: bool = False
+    partial: bool = False
+
+
+def decisions_of(trajectory: Trajectory) -> tuple[Decision, ...]:
+    """Every assistant message with its digests, in order."""
+    context = information = _START
+    found: list[Decision] = []
+    waiting: list[tuple[int, bytes]] = []
+    ordinals: dict[str, int] = {}
+    error_seen = partial = False
+    for index, message in enumerate(trajectory.messages):
+        if message.role == "tool":
+            waiting.append(_answer(message, ordinals))
+        else:
+            for _, seen in sorted(waiting, key=_order):
+                context, information = _link(context, seen), _link(information, seen)
+            waiting.clear()
+            partial = partial or message.hidden is not None
+            if message.role == "assistant":
+                found.append(_decision(index, message, context, information, error_seen, partial))
+                for call in message.tool_calls:
+                    ordinals[call.uid] = len(ordinals)
+            seen = encode(visible(message))
+            known = encode(visible(message, wording=False)) if message.tool_calls else seen
+            context, information = _link(context, seen), _link(information, known)
+        error_seen = error_seen or message.error is not None
+    return tuple(found)
+
+
+def visible(message: Message, *, wording: bool = True) -> list[Any]:
+    """What a model sees of a message that is no tool answer; without ``wording``, only the calls it carries."""
+    if message.role != "assistant":
+        return [message.role, _text(message.content)]
+    text, reasoning = (_text(message.content), message.reasoning or "") if wording else ("", "")
+    return ["assistant", text, reasoning, [_call(call) for call in message.tool_calls]]
+
+
+def action_digest(message: Message) -> str:
+    """The digest of what an assistant message does: its calls, or its text where it carries none."""
+    return digest(encode([_call(call) for call in message.tool_calls] or _text(message.content)))
+
+
+def task_key(task: Task) -> str | None:
+    """The digest that names a task, or None where the log does not say which task it was."""
+    return None if task.id is None else digest(encode(_task(task)))
+
+
+def attempt_id(trajectory: Trajectory, raw_digest: str) -> str | None:
+    """The identity of a try; None for a fork. Without a run and an index it is the raw record itself."""
+    if trajectory.fork is not None:
+        return None
+    task, attempt = trajectory.task, trajectory.attempt
+    if attempt is None or (attempt.run is None and attempt.index is None):
+        return digest(encode(["raw", raw_digest]))
+    return digest(encode([*_task(task), attempt.run, attempt.index]))
+
+
+def _decision(
+    index: int, message: Message, context: bytes, information: bytes, error_seen: bool, partial: bool
+) -> Decision:
+    tools = tuple(dict.fromkeys(call.name for call in message.tool_calls))
+    return Decision(index, context.hex(), information.hex(), action_digest(message), tools, error_seen, partial)
+
+
+def _answer(message: Message, ordinals: dict[str, int]) -> tuple[int, bytes]:
+    position = -1 if message.answers is None else ordinals.get(message.answers.uid, -1)
+    error = "" if message.error is None else message.error.message
+    return position, encode(["tool", position, _text(message.content), error])
+
+
+def _order(answer: tuple[int, bytes]) -> int:
+    return answer[0]
+
+
+def _link(chain: bytes, seen: bytes) -> bytes:
+    return hashlib.sha256(chain + hashlib.sha256(seen).digest()).digest()
+
+
+def _task(task: Task) -> list[Any]:
+    return [task.namespace, task.id, task.variant, None if task.parameters is UNSET else task.parameters]
+
+
+def _call(call: ToolCall) -> list[Any]:
+    return [call.name, None, call.arguments_text] if call.arguments is UNSET else [call.name, call.arguments]
+
+
+def _text(content: str | tuple[Part, ...] | None) -> Any:
+    if not isinstance(content, tuple):
+        return content or ""
+    pieces = [part.text if part.text is not None else [part.type, part.sha256] for part in content]
+    return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces

@@ -1,0 +1,47 @@
+"""Content that records refer to by its digest: tool lists, snapshots, raw log lines, blobs."""
+
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from schemas.canonical import digest, encode
+from schemas.trajectory import Record
+
+ObjectKind = Literal["tools", "snapshot", "raw", "blob"]
+
+
+class Object(NamedTuple):
+    """Bytes with their name and kind."""
+
+    id: str
+    kind: ObjectKind
+    bytes: bytes
+
+
+class ToolSpec(Record, frozen=True):
+    """A tool as a model is offered it: name, description and the JSON Schema of its arguments."""
+
+    name: str
+    description: str = ""
+    parameters: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class Snapshot(Record, frozen=True):
+    """A whole state of an environment: its logical digest, and the blob that holds it."""
+
+    environment: str
+    version: str
+    code_digest: str
+    digest: str
+    form: str
+    blob: str
+
+
+def make_object(kind: ObjectKind, data: bytes) -> Object:
+    """Bytes named by their digest."""
+    return Object(digest(data), kind, data)
+
+
+def tools_object(tools: list[Any]) -> Object:
+    """A tool list as stored: canonical bytes of the list as the log gives it."""
+    return make_object("tools", encode(tools))
