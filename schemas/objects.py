@@ -45,3 +45,22 @@ def make_object(kind: ObjectKind, data: bytes) -> Object:
 def tools_object(tools: list[Any]) -> Object:
     """A tool list as stored: canonical bytes of the list as the log gives it."""
     return make_object("tools", encode(tools))
+
+
+class Sighting(Record, frozen=True):
+    """One item read from a file, whatever became of it.
+
+    ``file`` and ``raw`` are digests of the file and of the item's bytes, ``place`` its line (from 1) or index,
+    ``offset`` its first byte. Either ``trajectory`` is set, or ``code`` says why it is quarantined.
+    """
+
+    file: str
+    name: str
+    place: int
+    offset: int
+    raw: str
+    importer: str
+    trajectory: str | None = None
+    code: str | None = None
+    detail: str | None = None
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,6 @@
+"""The immutable store: seven Delta Lake tables that only grow, and the views that say what holds."""
+
+from curation.store.batch import Batch
+from curation.store.store import Store
+
+__all__ = ["Batch", "Store"]

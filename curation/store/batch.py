@@ -1,0 +1,156 @@
+"""What one verb writes: rows per table, each id once, spilled to staged Parquet files as they grow.
+
+Compression and writing run in a second thread, so that reading and digesting go on meanwhile. Nothing is visible until
+``Store.write`` commits the batch.
+"""
+
+import queue
+import threading
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from curation.store.files import StagedFile, Writer
+from curation.store.tables import (
+    TABLES,
+    Row,
+    object_row,
+    selection_row,
+    sighting_row,
+    statement_row,
+    statement_table,
+    trajectory_row,
+)
+from schemas.canonical import encode
+from schemas.objects import Object, Sighting
+from schemas.selection import Selection
+from schemas.statements import Statement
+from schemas.trajectory import Trajectory
+
+_SPILL_BYTES = 16 * 2**20
+_SPILL_ROWS = 20_000
+
+
+class Batch:
+    """Rows to be written together. Adding what it holds already does nothing."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        self._ids: dict[str, set[str]] = {table: set() for table in TABLES}
+        self._rows: dict[str, list[Row]] = {table: [] for table in TABLES}
+        self._weight = dict.fromkeys(TABLES, 0)
+        self._spooler: _Spooler | None = None
+
+    def add_trajectory(self, trajectory: Trajectory, attempt_id: str | None = None) -> str:
+        """Add a record and return its id. ``attempt_id`` is absent for a fork."""
+        record = encode(trajectory)
+        return self._add("trajectories", trajectory_row(trajectory, record, attempt_id), len(record))
+
+    def add_object(self, item: Object) -> str:
+        """Add bytes and return their name."""
+        if item.id in self._ids["objects"]:
+            return item.id
+        return self._add("objects", object_row(item), len(item.bytes))
+
+    def add_sighting(self, sighting: Sighting) -> str:
+        """Add an item read from a file and return its id."""
+        return self._add("sightings", sighting_row(sighting), 500)
+
+    def add_statement(self, statement: Statement) -> str:
+        """Add an annotation, finding or verification and return its id."""
+        return self._add(statement_table(statement), statement_row(statement), 1_000)
+
+    def add_selection(self, selection: Selection) -> str:
+        """Add a build's decision and return its id."""
+        return self._add("selections", selection_row(selection), 1_000)
+
+    def has(self, table: str, identity: str) -> bool:
+        """Whether this batch holds a row of that id."""
+        return identity in self._ids[table]
+
+    def ids(self, table: str) -> set[str]:
+        """The ids of a table's rows in this batch."""
+        return self._ids[table]
+
+    def finish(self) -> dict[str, list[StagedFile]]:
+        """Write out what is left and return the staged files of each table."""
+        for table, rows in self._rows.items():
+            if rows:
+                self._spill(table)
+        files = self._spooler.finish() if self._spooler else {}
+        self._spooler = None
+        return files
+
+    def close(self) -> None:
+        """Stop writing; what was staged stays invisible."""
+        if self._spooler:
+            self._spooler.finish()
+            self._spooler = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _add(self, table: str, row: Row, weight: int) -> str:
+        identity: str = row["id"]
+        if identity not in self._ids[table]:
+            self._ids[table].add(identity)
+            self._rows[table].append(row)
+            self._weight[table] += weight
+            if self._weight[table] >= _SPILL_BYTES or len(self._rows[table]) >= _SPILL_ROWS:
+                self._spill(table)
+        return identity
+
+    def _spill(self, table: str) -> None:
+        rows = self._rows[table]
+        self._rows[table], self._weight[table] = [], 0
+        if self._spooler is None:
+            self._spooler = _Spooler(self._uri)
+        self._spooler.put(table, pa.RecordBatch.from_pylist(rows, schema=TABLES[table]))
+
+
+class _Spooler:
+    """A thread that writes record batches to one staged file a table."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        self._queue: queue.Queue[tuple[str, pa.RecordBatch] | None] = queue.Queue(maxsize=4)
+        self._files: dict[str, list[StagedFile]] = {}
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._thread.start()
+
+    def put(self, table: str, batch: pa.RecordBatch) -> None:
+        """Hand over a batch; waits while four are under way."""
+        if self._error is not None:
+            raise self._error
+        self._queue.put((table, batch))
+
+    def finish(self) -> dict[str, list[StagedFile]]:
+        """Wait until all is written; the staged files by table."""
+        self._queue.put(None)
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._files
+
+    def _run(self) -> None:
+        writers: dict[str, Any] = {}
+        while (item := self._queue.get()) is not None:
+            if self._error is not None:
+                continue
+            table, batch = item
+            try:
+                if table not in writers:
+                    writers[table] = Writer(self._uri, table)
+                writers[table].write(batch)
+            except BaseException as error:
+                self._error = error
+        for table, writer in writers.items():
+            try:
+                self._files[table] = [writer.close()]
+            except BaseException as error:
+                self._error = self._error or error

@@ -1,0 +1,83 @@
+"""Which statement holds: the one place that decides, as SQL views.
+
+A superseded statement holds no more. Of the rest the author kinds rank human > environment > log > side_file > rule for
+outcomes and checks, human > side_file > log > rule for other facts; where the best kind contradicts itself, nothing
+holds and the value is unknown. A model's own word (model, sibling, self_report) never holds.
+"""
+
+_CHECK_RANK = "['human', 'environment', 'log', 'side_file', 'rule']"
+_FACT_RANK = "['human', 'side_file', 'log', 'rule']"
+
+
+def _effective(table: str, about: str, value: str, rank: str) -> str:
+    return f"""
+    CREATE TEMP VIEW effective_{table} AS
+    WITH standing AS (
+        SELECT *, list_position({rank}, author_kind) AS rank
+        FROM {table}
+        WHERE list_contains({rank}, author_kind)
+          AND id NOT IN (SELECT unnest(supersedes) FROM {table})
+          AND trajectory IN (SELECT id FROM trajectories)
+    ), best AS (
+        SELECT * FROM standing
+        QUALIFY rank = min(rank) OVER (PARTITION BY {about})
+    )
+    SELECT * EXCLUDE (rank) FROM best
+    QUALIFY count(DISTINCT {value}) OVER (PARTITION BY {about}) = 1
+        AND row_number() OVER (PARTITION BY {about}, {value} ORDER BY id) = 1
+    """
+
+
+VIEWS: tuple[str, ...] = (
+    _effective("annotations", "trajectory, field", "coalesce(value, '')", _FACT_RANK),
+    _effective("verifications", "trajectory, message, call, layer", "result", _CHECK_RANK),
+    """
+    CREATE TEMP VIEW effective_findings AS
+    SELECT * FROM findings
+    WHERE author_kind NOT IN ('model', 'sibling', 'self_report')
+      AND id NOT IN (SELECT unnest(supersedes) FROM findings)
+      AND trajectory IN (SELECT id FROM trajectories)
+    """,
+    """
+    CREATE TEMP VIEW revised AS
+    SELECT value AS id FROM annotations
+    WHERE field = 'revises' AND trajectory IN (SELECT id FROM trajectories)
+    """,
+    """
+    CREATE TEMP VIEW attempts AS
+    WITH facts AS (
+        SELECT trajectory,
+            max(value) FILTER (field = 'stop') AS stop,
+            max(value) FILTER (field = 'split') AS split,
+            max(value) FILTER (field = 'group') AS "group",
+            max(value) FILTER (field = 'environment') AS environment,
+            max(value) FILTER (field = 'tools') AS tools,
+            max(value) FILTER (field = 'attempt.kind') AS attempt_kind,
+            max(value) FILTER (field = 'attempt.allocation') AS allocation,
+            map_from_entries(
+                list({k: field[8:], v: value} ORDER BY field)
+                FILTER (starts_with(field, 'strata.') AND value IS NOT NULL)
+            ) AS strata
+        FROM effective_annotations GROUP BY trajectory
+    ), outcomes AS (
+        SELECT trajectory, author_kind AS outcome_by, score,
+            CASE result WHEN 'passed' THEN 'success' WHEN 'failed' THEN 'failure' WHEN 'partial' THEN 'partial'
+                ELSE 'unknown' END AS outcome
+        FROM effective_verifications WHERE layer = 'task' AND message IS NULL
+    ), faults AS (
+        SELECT trajectory FROM effective_findings WHERE label = 'environment'
+        UNION SELECT trajectory FROM effective_verifications WHERE reason = 'environment_fault'
+        UNION SELECT trajectory FROM effective_annotations WHERE field = 'stop' AND value = 'provider_error'
+    )
+    SELECT t.attempt_id, t.id AS trajectory_id, coalesce(t.task_key, t.attempt_id) AS task_key,
+        t.namespace, t.task, t.variant, t.run, t.attempt::INTEGER AS attempt, t.model, t.agent,
+        coalesce(f.environment, t.environment) AS environment, coalesce(t.tools, f.tools) AS tools,
+        t.seed, t.messages, t.calls, coalesce(o.outcome, 'unknown') AS outcome, o.outcome_by, o.score,
+        f.stop, f.split, f."group", t.id IN (SELECT trajectory FROM faults) AS fault,
+        coalesce(f.strata, MAP {}::MAP(VARCHAR, VARCHAR)) AS strata, f.attempt_kind, f.allocation
+    FROM trajectories t
+    LEFT JOIN facts f ON f.trajectory = t.id
+    LEFT JOIN outcomes o ON o.trajectory = t.id
+    WHERE t.attempt_id IS NOT NULL AND t.id NOT IN (SELECT id FROM revised)
+    """,
+)

@@ -1,0 +1,146 @@
+"""One Delta table as files: staging Parquet beside it, committing it, and saying which files it holds.
+
+A staged file is invisible until it is committed. Commits carry an application transaction, so that of two that look at
+the same version only one lands and the other looks again.
+"""
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from deltalake.transaction import AddAction, RemoveAction
+
+from curation.errors import StoreError
+from curation.store.tables import TABLES
+
+_APPLICATION = "put"
+_TRIES = 200
+
+
+class StagedFile(NamedTuple):
+    """A Parquet file beside a table that no commit names yet."""
+
+    path: str
+    rows: int
+
+
+def create_table(uri: str, table: str) -> None:
+    """A new, empty, append-only table. Raises StoreError where there is one."""
+    try:
+        DeltaTable.create(f"{uri}/{table}", TABLES[table], configuration={"delta.appendOnly": "true"})
+    except DeltaError as error:
+        raise StoreError(f"cannot create table {table!r} in {uri!r}: {error}") from error
+
+
+def open_table(uri: str, table: str) -> DeltaTable:
+    """A table at its newest version. Raises StoreError where there is none or its log cannot be read."""
+    try:
+        return DeltaTable(f"{uri}/{table}")
+    except TableNotFoundError as error:
+        raise StoreError(f"no table {table!r} in {uri!r}: only `curate init` creates one") from error
+    except (DeltaError, OSError, ValueError) as error:
+        raise StoreError(
+            f"the log of table {table!r} in {uri!r} cannot be read ({error}); see `curate fsck`"
+        ) from error
+
+
+def is_local(uri: str) -> bool:
+    """Whether a store lies in a folder of this machine."""
+    return "://" not in uri
+
+
+def data_files(table: DeltaTable) -> dict[str, int]:
+    """The data files a table is made of, by path in its folder, with their sizes in bytes."""
+    actions = pa.table(table.get_add_actions())
+    return dict(zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), strict=True))
+
+
+def torn_files(uri: str, name: str, table: DeltaTable) -> list[str]:
+    """Local data files that are missing or whose size is not what the log says."""
+    if not is_local(uri):
+        return []
+    found = []
+    for path, size in data_files(table).items():
+        file = Path(uri, name, path)
+        if not file.is_file() or file.stat().st_size != size:
+            found.append(path)
+    return found
+
+
+def storage(uri: str, table: str) -> pafs.FileSystem:
+    """The folder of a table as a file system, wherever it lies."""
+    return pafs.PyFileSystem(DeltaStorageHandler(f"{uri}/{table}"))
+
+
+class Writer:
+    """Stages record batches of one table as one Parquet file."""
+
+    def __init__(self, uri: str, table: str) -> None:
+        self._schema = TABLES[table]
+        self._path = f"part-{uuid.uuid4()}.parquet"
+        self._rows = 0
+        heavy = [name for name in ("record", "bytes") if name in self._schema.names]
+        light = [name for name in self._schema.names if name not in (*heavy, "id", "raw", "decisions")]
+        self._parquet = pq.ParquetWriter(
+            self._path,
+            self._schema,
+            filesystem=storage(uri, table),
+            compression="zstd",
+            use_dictionary=light,
+            write_statistics=light,
+            bloom_filter_options={"id": {"ndv": 20_000, "fpp": 0.01}},
+        )
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append a batch as row groups."""
+        self._parquet.write_batch(batch)
+        self._rows += batch.num_rows
+
+    def close(self) -> StagedFile:
+        """Finish the file and say what it holds."""
+        self._parquet.close()
+        return StagedFile(self._path, self._rows)
+
+
+def read_staged(uri: str, table: str, file: StagedFile) -> Iterator[pa.RecordBatch]:
+    """The batches of a staged file."""
+    with storage(uri, table).open_input_file(file.path) as source:
+        yield from pq.ParquetFile(source).iter_batches(batch_size=2_000)
+
+
+def try_commit(uri: str, table: str, seen: DeltaTable, files: list[StagedFile]) -> bool:
+    """Commit staged files on top of the version that was looked at; False where another commit came first."""
+    folder = storage(uri, table)
+    actions: list[AddAction | RemoveAction] = []
+    for file in files:
+        info = folder.get_file_info(file.path)
+        written = int(info.mtime.timestamp() * 1000)
+        actions.append(AddAction(file.path, info.size, {}, written, True, json.dumps({"numRecords": file.rows})))
+    try:
+        seen.create_write_transaction(
+            actions,
+            "append",
+            seen.schema(),
+            commit_properties=CommitProperties(app_transactions=[Transaction(_APPLICATION, seen.version() + 1)]),
+            post_commithook_properties=PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False),
+        )
+    except CommitFailedError:
+        return False
+    return True
+
+
+def attempts() -> Iterator[int]:
+    """Tries at a commit, with growing pauses between them. Raises StoreError after the last."""
+    for number in range(_TRIES):
+        yield number
+        time.sleep(min(0.5, 0.01 * (number + 1)))
+    raise StoreError(f"a commit lost {_TRIES} races in a row; is another process writing without pause?")

@@ -1,0 +1,165 @@
+"""A store: opened by its address, read by id or by SQL, written by one function."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import duckdb
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from curation.errors import NotFoundError, StoreError, UsageError
+from curation.store import files, views
+from curation.store.batch import Batch
+from curation.store.files import StagedFile
+from curation.store.tables import TABLES
+from schemas.canonical import digest
+from schemas.trajectory import Trajectory, decode
+
+_CHUNK = 500
+
+
+class Store:
+    """The seven tables at one address (a local folder or any object store's URI), as of when it was opened.
+
+    ``write`` brings the view up to date; nothing else changes what is read.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri.rstrip("/")
+        self._load()
+
+    @classmethod
+    def create(cls, uri: str) -> Self:
+        """A new, empty store. Raises StoreError where there is one already."""
+        if files.is_local(uri):
+            Path(uri).mkdir(parents=True, exist_ok=True)
+        for table in TABLES:
+            files.create_table(uri.rstrip("/"), table)
+        return cls(uri)
+
+    @classmethod
+    def open(cls, uri: str) -> Self:
+        """The store at that address. Raises StoreError where there is none."""
+        return cls(uri)
+
+    @property
+    def torn(self) -> dict[str, list[str]]:
+        """Data files that are missing or cut short, by table; they are left out of every query."""
+        return self._torn
+
+    def delta(self, table: str) -> DeltaTable:
+        """A table as Delta Lake sees it."""
+        return self._tables[table]
+
+    def sql(self, query: str, params: Sequence[Any] | None = None) -> pa.Table:
+        """The result of one query over the tables and views. Raises UsageError with DuckDB's words.
+
+        Raises StoreError where a data file is torn: counting what is left would be a wrong number.
+        """
+        for table, paths in self._torn.items():
+            if paths:
+                raise StoreError(
+                    f"table {table!r} has a torn or missing file {paths[0]!r}: restore it from a copy; "
+                    "single records in other files stay readable with `curate show ID`"
+                )
+        return self._query(query, params)
+
+    def trajectory(self, identity: str) -> Trajectory:
+        """The record of that id, verified. Raises NotFoundError, or StoreError where its bytes are not its name's."""
+        rows = self._query("SELECT record FROM trajectories WHERE id = ?", [identity])
+        if not rows.num_rows:
+            raise NotFoundError(f"no trajectory {identity!r} in {self.uri!r}")
+        return _verified(identity, rows["record"][0].as_py())
+
+    def trajectories(self, identities: Sequence[str]) -> Iterator[tuple[str, Trajectory]]:
+        """Records by id, verified, in the order asked for, a few hundred in memory at a time."""
+        for start in range(0, len(identities), _CHUNK):
+            chunk = list(identities[start : start + _CHUNK])
+            rows = self.sql("SELECT id, record FROM trajectories WHERE id IN (SELECT unnest(?))", [chunk])
+            found = dict(zip(rows["id"].to_pylist(), rows["record"].to_pylist(), strict=True))
+            for identity in chunk:
+                if identity not in found:
+                    raise NotFoundError(f"no trajectory {identity!r} in {self.uri!r}")
+                yield identity, _verified(identity, found[identity])
+
+    def object(self, identity: str) -> bytes:
+        """The bytes of that name, verified. Raises NotFoundError or StoreError."""
+        rows = self._query("SELECT bytes FROM objects WHERE id = ?", [identity])
+        if not rows.num_rows:
+            raise NotFoundError(f"no object {identity!r} in {self.uri!r}")
+        data: bytes = rows["bytes"][0].as_py()
+        if digest(data) != identity:
+            raise StoreError(f"object {identity!r}: id_mismatch, its bytes are those of {digest(data)!r}")
+        return data
+
+    def batch(self) -> Batch:
+        """An empty batch to be filled and given to ``write``."""
+        return Batch(self.uri)
+
+    def write(self, batch: Batch) -> dict[str, int]:
+        """Commit a batch, one table after the other, referenced tables first; how many rows of each were new.
+
+        Rows whose id is there already are left out, also when another process writes the same ones meanwhile.
+        """
+        staged = batch.finish()
+        written = {table: self._put(table, staged.get(table, []), batch.ids(table)) for table in TABLES}
+        self._load()
+        return written
+
+    def _load(self) -> None:
+        self._tables = {table: files.open_table(self.uri, table) for table in TABLES}
+        self._torn = {name: files.torn_files(self.uri, name, table) for name, table in self._tables.items()}
+        self._connection = views.connect(self.uri, self._tables, self._torn)
+
+    def _query(self, query: str, params: Sequence[Any] | None) -> pa.Table:
+        try:
+            statements = self._connection.extract_statements(query)
+            if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+                raise UsageError(f"one SELECT statement is wanted, not {query!r}: a store is never changed by SQL")
+            return self._connection.sql(query, params=list(params or ())).to_arrow_table()
+        except duckdb.Error as error:
+            raise UsageError(f"query failed: {error}") from error
+
+    def _put(self, table: str, staged: list[StagedFile], ids: set[str]) -> int:
+        if not staged:
+            return 0
+        for _ in files.attempts():
+            seen = files.open_table(self.uri, table)
+            if torn := files.torn_files(self.uri, table, seen):
+                raise StoreError(f"table {table!r} has a torn or missing file {torn[0]!r}: restore it before writing")
+            if known := self._known(table, seen, ids):
+                staged = self._without(table, staged, known)
+                ids = ids - known
+            rows = sum(file.rows for file in staged)
+            if rows == 0 or files.try_commit(self.uri, table, seen, staged):
+                return rows
+        raise StoreError(f"table {table!r} could not be written")
+
+    def _known(self, table: str, seen: DeltaTable, ids: set[str]) -> set[str]:
+        connection = duckdb.connect(config={"threads": 2})
+        connection.register("wanted", pa.table({"id": sorted(ids)}))
+        views.attach(connection, self.uri, table, seen)
+        return {row[0] for row in connection.execute(f"SELECT id FROM {table} SEMI JOIN wanted USING (id)").fetchall()}
+
+    def _without(self, table: str, staged: list[StagedFile], known: set[str]) -> list[StagedFile]:
+        writer = files.Writer(self.uri, table)
+        values = pa.array(sorted(known))
+        for file in staged:
+            for rows in files.read_staged(self.uri, table, file):
+                kept = rows.filter(pc.invert(pc.is_in(rows["id"], value_set=values)))
+                if kept.num_rows:
+                    writer.write(kept)
+        return [writer.close()]
+
+
+def _verified(identity: str, record: str) -> Trajectory:
+    actual = digest(record.encode())
+    if actual != identity:
+        raise StoreError(f"trajectory {identity!r}: id_mismatch, its bytes are those of {actual!r}")
+    try:
+        return decode(record)
+    except msgspec.ValidationError as error:
+        raise StoreError(f"trajectory {identity!r} is not of this version's shape: {error}") from error

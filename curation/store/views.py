@@ -1,0 +1,64 @@
+"""The DuckDB face of a store: the seven tables and the views over them.
+
+Which statement holds is decided in ``curation.store.effective`` alone; here stand the tables and their connection.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from curation.store.effective import VIEWS
+from curation.store.files import data_files, is_local
+from curation.store.tables import TABLES
+
+
+def connect(uri: str, tables: Mapping[str, DeltaTable], torn: Mapping[str, Sequence[str]]) -> duckdb.DuckDBPyConnection:
+    """A connection that can read this store and nothing else, with every table and view defined.
+
+    Files named in ``torn`` are left out of the views.
+    """
+    connection = duckdb.connect(config={"threads": 2})
+    for name, table in tables.items():
+        attach(connection, uri, name, table, torn.get(name, ()))
+    for statement in VIEWS:
+        connection.execute(statement)
+    if is_local(uri):
+        folder = Path(uri).resolve()
+        allowed = ", ".join(_literal(f"{form}/") for form in (folder, _verbatim(folder)))
+        connection.execute(f"SET allowed_directories = [{allowed}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def attach(
+    connection: duckdb.DuckDBPyConnection, uri: str, name: str, table: DeltaTable, without: Sequence[str] = ()
+) -> None:
+    """Define a view over a table's data files, but for those named in ``without``."""
+    paths = [path for path in data_files(table) if path not in without]
+    if not paths:
+        connection.register(name, TABLES[name].empty_table())
+    elif is_local(uri):
+        listed = ", ".join(_literal(_verbatim(Path(uri, name, path).resolve())) for path in paths)
+        connection.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM read_parquet([{listed}])")
+    else:
+        connection.register(name, table.to_pyarrow_dataset())
+
+
+def _verbatim(path: Path) -> str:
+    """A path that DuckDB does not take for a pattern."""
+    return re.sub(r"([\[*?])", r"[\1]", str(path))
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def columns_of(connection: duckdb.DuckDBPyConnection, view: str) -> list[str]:
+    """The column names of a table or view."""
+    result: pa.Table = connection.execute(f"SELECT * FROM {view} LIMIT 0").to_arrow_table()
+    return list(result.column_names)
