@@ -41,3 +41,62 @@ WARNINGS: dict[str, Reason] = {
     "repeated_call_id": Reason("A call id stands for several calls; answers were paired by order.", "None needed."),
     "surrogates_replaced": Reason("Lone surrogate escapes became U+FFFD.", "The raw line is kept."),
 }
+
+UNVERIFIABLE: dict[str, Reason] = {
+    "environment_fault": Reason(
+        "The logged answer is a failure of the environment itself.", "None: it says nothing about the call."
+    ),
+    "fault_in_replay": Reason("Executing the call again failed or took too long.", "Replay again."),
+    "truncated": Reason("The executed answer is longer than is kept.", "Raise the output limit of the environment."),
+    "no_recorded_answer": Reason("The log holds no answer to the call.", "Log every tool result."),
+    "not_text": Reason("The logged answer holds parts that are no text.", "Log the tool's raw text."),
+}
+
+NOT_RUN: dict[str, Reason] = {
+    "not_executable": Reason("The call does not parse, and the environment answers no such calls.", "None needed."),
+    "state_unknown": Reason(
+        "An earlier time-out, fault or unanswered write leaves the state unknown.", "None: start another attempt."
+    ),
+    "external_effect": Reason("The tool reaches outside of the environment.", "Declare a world that stands in for it."),
+    "refused": Reason("The environment refused to execute the call.", "See the detail of the verification."),
+    "start_unavailable": Reason(
+        "The environment cannot open the start state of the task.", "Give the task's parameters in a side file."
+    ),
+}
+
+REPAIR: dict[str, Reason] = {
+    "no_proposal": Reason("Nothing in the record says what the right call is.", "Give one with --proposals FILE."),
+    "no_call": Reason("The deviation is no call whose answer an environment gave.", "None: there is nothing to swap."),
+    "same_call": Reason("The proposed call is the wrong call itself.", "Propose another call."),
+    "parent_revised": Reason("A better reading of the same attempt is stored.", "Repair the revised record."),
+    "contradicted_record": Reason(
+        "An answer in the record is not the real answer of its call.", "None: the record cannot be trusted."
+    ),
+    "environment_fault": Reason("The environment failed at this call, not the model.", "None: start another attempt."),
+    "unconfirmed_prefix": Reason(
+        "A call before the branch point is not confirmed by execution.", "Replay in the environment of the log."
+    ),
+    "effects_since_checkpoint": Reason(
+        "Writes were made and no state from before or after them can be opened.",
+        "Give a snapshot, or the parameters that open the start state.",
+    ),
+    "no_checkpoint": Reason("No state at or before the branch point can be opened.", "Give a snapshot."),
+    "not_derivable": Reason(
+        "A value of the proposed call follows from nothing that was seen before it.", "A person may propose it."
+    ),
+    "not_answered_here": Reason(
+        "The call is malformed and its answer came from the harness, not from the environment.",
+        "Use the clean fork alone.",
+    ),
+    "recovered_in_log": Reason("The log itself holds the recovery.", "None needed: the row comes from the log."),
+    "invalid_call": Reason("The environment does not take the proposed call.", "Propose a call of its tools."),
+    "effect_not_undone": Reason(
+        "The mistake changed the state, and the recovery reaches neither a state that the task's check accepts nor the "
+        "one of the clean fork.",
+        "Propose the calls that take it back, then the right one.",
+    ),
+    "wrong_fork": Reason(
+        "The answer was executed in a state that does not belong to this kind of fork.", "Fork again."
+    ),
+    "flaky": Reason("The new call was answered differently in another process.", "Make the environment repeatable."),
+}

@@ -1,0 +1,177 @@
+"""Executing the calls of a record again, in recorded order, and saying of each whether its answer is the real one.
+
+What is executed stays in step with the record only as far as the state is known: after a time-out, a fault on a write,
+or a write without an answer, nothing further is executed, and says so.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from curation.match import Verdict, match_message
+from environments.protocol import Blobs, CallResult, EnvSpec, Session, SnapshotError, StartError
+from schemas.canonical import digest
+from schemas.objects import Snapshot
+from schemas.statements import Execution, Verification
+from schemas.trajectory import Author, Message, Task, ToolCall, Trajectory, answers_of
+
+
+class World(Protocol):
+    """A process that serves sessions of one environment: what a worker is."""
+
+    @property
+    def spec(self) -> EnvSpec:
+        """What the environment declares."""
+
+    def open(self, start: Task | Snapshot, blobs: Blobs) -> Session:
+        """A world at a start state or a snapshot."""
+
+
+class Step(NamedTuple):
+    """One recorded call with the verdict on its answer; ``executed`` is absent where the call was not run."""
+
+    message: int
+    call: ToolCall
+    answer: int | None
+    verdict: Verdict
+    executed: CallResult | None = None
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the recorded answer is the real one."""
+        return self.verdict.result == "passed"
+
+
+def replay(trajectory_id: str, trajectory: Trajectory, world: World, blobs: Blobs) -> tuple[Verification, ...]:
+    """One execution verification a call and, where every call is confirmed and the task can be checked, the task's.
+
+    The check runs in a fork of the final state. A start state that the environment cannot open leaves every call
+    ``not_run(start_unavailable)``.
+    """
+    spec = world.spec
+    try:
+        session = world.open(trajectory.task, blobs)
+    except StartError as error:
+        verdict = Verdict("not_run", "start_unavailable", detail=str(error))
+        return tuple(verification_of(trajectory_id, step, spec) for step in _unrun(trajectory, verdict))
+    with session:
+        steps = _with_start_doubted(tuple(walk(session, trajectory, spec)))
+        found = [verification_of(trajectory_id, step, spec) for step in steps]
+        if all(step.confirmed for step in steps):
+            found.extend(_check(trajectory_id, trajectory.task, session, world, blobs))
+    return tuple(found)
+
+
+def walk(
+    session: Session, trajectory: Trajectory, spec: EnvSpec, start: int = 0, stop: int | None = None
+) -> Iterator[Step]:
+    """Execute the calls of the messages from ``start`` to before ``stop``, a message's calls as one batch."""
+    answers = answers_of(trajectory)
+    known = True
+    for index, message in enumerate(trajectory.messages[:stop]):
+        if index < start:
+            continue
+        batch = _runnable(message.tool_calls, spec) if known else ()
+        results = dict(zip((call.uid for call in batch), session.call(batch) if batch else (), strict=False))
+        for call in message.tool_calls:
+            at = answers.get(call.uid)
+            answer = None if at is None else trajectory.messages[at]
+            result = results.get(call.uid) if known else None
+            verdict = _verdict(call, answer, result, spec, known)
+            yield Step(index, call, at, verdict, result)
+            known = known and _state_known_after(call, verdict, result, spec)
+
+
+def verification_of(trajectory_id: str, step: Step, spec: EnvSpec) -> Verification:
+    """The execution verification of a recorded call, said by the environment."""
+    verdict, result = step.verdict, step.executed
+    return Verification(
+        trajectory_id,
+        "execution",
+        verdict.result,
+        author_of(spec),
+        message=step.message,
+        call=step.call.uid,
+        detail=verdict.detail,
+        execution=Execution(
+            spec.name,
+            spec.code_digest,
+            match=verdict.match,
+            reason=verdict.reason,
+            rules=verdict.rules,
+            status=None if result is None else result.status,
+            answer=None if result is None else digest(result.raw.encode()),
+            state_before=None if result is None else result.state_before,
+            state_after=None if result is None else result.state_after,
+        ),
+        evidence=tuple(
+            msgspec.structs.replace(evidence, message=step.answer, call=step.call.uid) for evidence in verdict.evidence
+        ),
+        reads=("state",),
+    )
+
+
+def author_of(spec: EnvSpec) -> Author:
+    """The environment as the author of what it confirmed."""
+    return Author("environment", spec.name)
+
+
+def _runnable(calls: Sequence[ToolCall], spec: EnvSpec) -> tuple[ToolCall, ...]:
+    external = (index for index, call in enumerate(calls) if spec.effects.get(call.name) == "external")
+    return tuple(call for call in calls[: next(external, None)] if _executable(call, spec))
+
+
+def _executable(call: ToolCall, spec: EnvSpec) -> bool:
+    return spec.answers_malformed or call.arguments is not msgspec.UNSET
+
+
+def _verdict(call: ToolCall, answer: Message | None, result: CallResult | None, spec: EnvSpec, known: bool) -> Verdict:
+    if not known:
+        return Verdict("not_run", "state_unknown")
+    if spec.effects.get(call.name) == "external":
+        return Verdict("not_run", "external_effect")
+    if not _executable(call, spec):
+        return Verdict("not_run", "not_executable")
+    if result is None:
+        return Verdict("not_run", "state_unknown")
+    if answer is None:
+        return Verdict("unverifiable", "no_recorded_answer")
+    return match_message(answer, result, spec)
+
+
+def _state_known_after(call: ToolCall, verdict: Verdict, result: CallResult | None, spec: EnvSpec) -> bool:
+    """Whether our world is still the record's: a fault may have come before or after a write took effect."""
+    if verdict.reason == "not_executable":
+        return True
+    if result is None or result.state_after is None or result.status == "refused":
+        return False
+    return verdict.reason not in ("environment_fault", "no_recorded_answer") or spec.effects.get(call.name) != "write"
+
+
+def _unrun(trajectory: Trajectory, verdict: Verdict) -> Iterator[Step]:
+    answers = answers_of(trajectory)
+    for index, message in enumerate(trajectory.messages):
+        for call in message.tool_calls:
+            yield Step(index, call, answers.get(call.uid), verdict)
+
+
+def _with_start_doubted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    if not steps or steps[0].verdict.match != "different":
+        return steps
+    first = steps[0].verdict
+    detail = f"{first.detail}; the first call already differs: its answer or the start state is not this world's"
+    return (steps[0]._replace(verdict=first._replace(detail=detail)), *steps[1:])
+
+
+def _check(trajectory_id: str, task: Task, session: Session, world: World, blobs: Blobs) -> Iterator[Verification]:
+    try:
+        snapshot = session.snapshot()
+    except SnapshotError:
+        return
+    with world.open(snapshot, blobs) as fork:
+        checked = fork.check(task)
+    if checked.result not in ("unknown", "not_applicable"):
+        yield Verification(
+            trajectory_id, "task", checked.result, author_of(world.spec), detail=checked.detail, reads=checked.reads
+        )
