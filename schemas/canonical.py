@@ -19,8 +19,11 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(
     rb"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|.)", re.DOTALL
 )
-# A number can only overflow with a three-digit exponent or more than 300 digits.
-_HUGE = re.compile(rb"[eE]\+?[0-9]{3}|[0-9]{300}")
+# A number can only overflow with an exponent of three digits or with more than 300 digits. Every digit becomes 0 and
+# every E an e, so that two searches for fixed bytes find both; a regular expression took nine tenths of the parsing.
+_SHAPE_OF_NUMBERS = bytes(ord("0") if byte in b"0123456789" else byte | 32 for byte in range(128)) + bytes(128)
+_LONG_EXPONENT = b"e000"
+_LONG_NUMBER = b"0" * 300
 _REASONS = (
     ("Detected duplicate key", "duplicate_key"),
     ("recursion limit", "too_deep"),
@@ -56,7 +59,7 @@ def parse(data: bytes) -> tuple[Any, int]:
             value = _read(data)
         except ValueError as again:
             raise _unreadable(again) from None
-    if _HUGE.search(data) and _has_infinity(value):
+    if _may_overflow(data) and _has_infinity(value):
         raise UnreadableError("number_out_of_range", "a number is too large for a binary64 value")
     return value, replaced
 
@@ -97,6 +100,11 @@ def _replace_lone_surrogates(data: bytes) -> tuple[bytes, int]:
         return b"\\ufffd"
 
     return _ESCAPE.sub(mend, data), count
+
+
+def _may_overflow(data: bytes) -> bool:
+    shape = data.translate(_SHAPE_OF_NUMBERS, b"+")
+    return _LONG_EXPONENT in shape or _LONG_NUMBER in shape
 
 
 def _has_infinity(value: Any) -> bool:

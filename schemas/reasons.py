@@ -39,6 +39,9 @@ WARNINGS: dict[str, Reason] = {
     "double_encoded": Reason("Arguments are JSON text inside JSON text; kept as written.", "Decode them in the log."),
     "orphan_answer": Reason("A tool message answers no call.", "Check the log's call ids."),
     "repeated_call_id": Reason("A call id stands for several calls; answers were paired by order.", "None needed."),
+    "gold_suffix": Reason(
+        "After the end of the run the log goes on with the hidden answer's own calls.", "Cut them off in the log."
+    ),
     "surrogates_replaced": Reason("Lone surrogate escapes became U+FFFD.", "The raw line is kept."),
 }
 

@@ -1,0 +1,139 @@
+"""OpenAI chat JSONL: ``{messages, tools}`` a line, perhaps with an id, an error, and the side-file keys inline.
+
+The format knows neither task nor outcome. ``id`` names the run; top-level ``error`` is how the run stopped.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from curation.importers.aside import Aside
+from curation.importers.attempt_keys import INLINE_KEYS, facts_of, identify, inline_keys
+from curation.importers.face import MAX_RECORD_BYTES, Importer, Item, Parsed
+from curation.importers.heads import head_values
+from curation.importers.lines import read_lines
+from curation.importers.messages import CLOCKS, MessageShape, read_messages
+from curation.importers.slices import RefusedError, Slice, read_items
+from schemas import canonical
+from schemas.objects import Object, tools_object
+from schemas.trajectory import Attempt, Conditions, Json, Trajectory, Usage
+
+_SAMPLING = frozenset(
+    (
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "max_tokens",
+        "max_completion_tokens",
+        "presence_penalty",
+        "frequency_penalty",
+        "repetition_penalty",
+        "reasoning_effort",
+        "response_format",
+        "tool_choice",
+        "parallel_tool_calls",
+    )
+)
+_OUTCOMES = frozenset(("reward", "success", "resolved"))
+_MODELLED = frozenset(("id", "messages", "tools", "functions", "error", "model", "seed", "usage"))
+_BESIDE = _MODELLED | _SAMPLING | INLINE_KEYS | CLOCKS | _OUTCOMES
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | int | None = None
+
+
+class _Chat(msgspec.Struct):
+    messages: list[MessageShape]
+    id: str | int | None = None
+    tools: list[Any] | str | None = None
+    functions: list[Any] | None = None
+    error: Any = None
+    model: str | None = None
+    seed: int | None = None
+    usage: _Usage | None = None
+
+
+def sniff(head: bytes) -> bool:
+    """Whether one of the first lines is an object with a list of messages that have roles."""
+    return any(_is_chat(value) for value in head_values(head))
+
+
+def read(path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Item]:
+    """One item a line that is not blank."""
+    return read_items(read_lines(path, limit), limit, _build)
+
+
+def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
+    try:
+        chat = msgspec.convert(record, _Chat)
+    except msgspec.ValidationError as error:
+        raise RefusedError("not_a_record", str(error)) from None
+    aside = Aside(replaced=replaced)
+    messages = read_messages(record["messages"], chat.messages, "$.messages", aside)
+    side = inline_keys(record)
+    facts, _ = facts_of(side, "log")
+    tools = _tools(chat)
+    key = None if chat.id is None else str(chat.id)
+    trajectory = Trajectory(
+        messages,
+        attempt=None if key is None else Attempt(key),
+        conditions=Conditions(
+            tools=None if tools is None else tools.id,
+            model=chat.model,
+            sampling=_kept({name: record[name] for name in _SAMPLING if record.get(name) is not None}),
+            seed=chat.seed,
+        ),
+        stop_text=_stop_text(chat.error),
+        usage=None if chat.usage is None else Usage(*msgspec.structs.astuple(chat.usage)),
+        extra=_kept({name: value for name, value in record.items() if name not in _BESIDE and value is not None}),
+    )
+    return Parsed(
+        identify(trajectory, side),
+        data,
+        piece.place,
+        piece.offset,
+        key=key,
+        objects=(*aside.objects, tools) if tools else tuple(aside.objects),
+        facts=facts,
+        replaced=aside.replaced,
+        warnings=aside.codes(),
+    )
+
+
+def _tools(chat: _Chat) -> Object | None:
+    """The tool list; JSON text of a list (a column that cannot be typed) and legacy ``functions`` count as one."""
+    tools = chat.tools
+    if isinstance(tools, str):
+        try:
+            tools, _ = canonical.parse(tools.encode())
+        except canonical.UnreadableError as error:
+            raise RefusedError("not_a_record", f"$.tools is text that is no JSON list: {error}") from None
+        if not isinstance(tools, list):
+            raise RefusedError("not_a_record", "$.tools is JSON text, but not of a list")
+    if tools is None and chat.functions is not None:
+        tools = [{"type": "function", "function": function} for function in chat.functions]
+    return None if tools is None else tools_object(tools)
+
+
+def _stop_text(error: Any) -> str | None:
+    return error if error is None or isinstance(error, str) else canonical.encode(error).decode()
+
+
+def _kept(values: dict[str, Any]) -> Json:
+    return canonical.raw(values) if values else UNSET
+
+
+def _is_chat(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
+        return False
+    return all(isinstance(message, dict) and "role" in message for message in value["messages"][:1])
+
+
+IMPORTER = Importer("openai-chat", "1", sniff, read)
