@@ -130,12 +130,15 @@ def statement_id(statement: Statement) -> str:
 
 
 def slot(statement: Statement) -> tuple[Any, ...]:
-    """What a statement is about and who makes it: a later one in the same slot supersedes an earlier one."""
+    """What a statement is about and who makes it: what stands in a slot is superseded as a whole.
+
+    All findings of one author about one trajectory share a slot, so that a rule can also take a finding back.
+    """
     author = (statement.author.kind, statement.author.name)
     match statement:
         case Annotation():
             return ("annotation", statement.trajectory, statement.field, *author)
         case Finding():
-            return ("finding", statement.trajectory, statement.message, statement.label, statement.call, *author)
+            return ("finding", statement.trajectory, *author)
         case Verification():
             return ("verification", statement.trajectory, statement.message, statement.call, statement.layer, *author)

@@ -42,9 +42,9 @@ class Batch:
         self._weight = dict.fromkeys(TABLES, 0)
         self._spooler: _Spooler | None = None
 
-    def add_trajectory(self, trajectory: Trajectory, attempt_id: str | None = None) -> str:
-        """Add a record and return its id. ``attempt_id`` is absent for a fork."""
-        record = encode(trajectory)
+    def add_trajectory(self, trajectory: Trajectory, attempt_id: str | None = None, record: bytes | None = None) -> str:
+        """Add a record and return its id. ``attempt_id`` is absent for a fork; ``record`` saves encoding it again."""
+        record = record or encode(trajectory)
         return self._add("trajectories", trajectory_row(trajectory, record, attempt_id), len(record))
 
     def add_object(self, item: Object) -> str:

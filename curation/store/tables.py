@@ -54,6 +54,7 @@ TABLES: dict[str, pa.Schema] = {
             ("trajectory", _TEXT),
             ("code", _TEXT),
             ("detail", _TEXT),
+            ("warnings", pa.list_(_TEXT)),
         ]
     ),
     "annotations": pa.schema([*_STATEMENT, ("field", _TEXT), ("value", _TEXT)]),

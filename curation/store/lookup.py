@@ -1,0 +1,51 @@
+"""Finding what a (shortened) id names."""
+
+from typing import NamedTuple
+
+from curation.errors import NotFoundError
+from curation.store.store import Store
+
+_PLACES = (
+    ("trajectory", "trajectories", "id"),
+    ("attempt", "trajectories", "attempt_id"),
+    ("row", "selections", "sample"),
+    ("object", "objects", "id"),
+    ("annotation", "annotations", "id"),
+    ("finding", "findings", "id"),
+    ("verification", "verifications", "id"),
+    ("selection", "selections", "id"),
+    ("sighting", "sightings", "id"),
+    ("build", "selections", "build"),
+)
+
+
+class Named(NamedTuple):
+    """What an id names: its kind and the whole id."""
+
+    kind: str
+    id: str
+
+
+def resolve(store: Store, prefix: str) -> Named:
+    """The one thing whose id starts with ``prefix``. A run's name as logged finds its trajectory too.
+
+    Raises NotFoundError where nothing or more than one thing does.
+    """
+    found: dict[str, Named] = {}
+    for kind, table, column in _PLACES:
+        rows = store.sql(
+            f"SELECT DISTINCT {column} AS id FROM {table} WHERE starts_with({column}, ?) ORDER BY id LIMIT 5", [prefix]
+        )
+        for identity in rows["id"].to_pylist():
+            found.setdefault(identity, Named(kind, identity))
+    if not found:
+        rows = store.sql("SELECT trajectory_id FROM attempts WHERE run = ? LIMIT 5", [prefix])
+        found = {identity: Named("trajectory", identity) for identity in rows["trajectory_id"].to_pylist()}
+    if not found:
+        raise NotFoundError(
+            f"nothing in {store.uri!r} has an id that starts with {prefix!r}; `curate show` lists what is"
+        )
+    if len(found) > 1:
+        some = ", ".join(f"{named.kind} {named.id[:16]}" for named in list(found.values())[:5])
+        raise NotFoundError(f"{prefix!r} is not unique: {some}; give more characters")
+    return next(iter(found.values()))

@@ -1,0 +1,57 @@
+"""How a later statement takes the place of an earlier one by the same author about the same thing."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import msgspec
+
+from curation.store.store import Store
+from curation.store.tables import slot_digest, statement_table
+from schemas.canonical import encode
+from schemas.statements import Annotation, Finding, Statement, Verification
+
+_TYPES: dict[str, type[Annotation | Finding | Verification]] = {
+    "annotations": Annotation,
+    "findings": Finding,
+    "verifications": Verification,
+}
+
+
+def superseding(store: Store, statements: Iterable[Statement]) -> list[Statement]:
+    """The statements that have to be written so that these hold: those of a slot that already holds are left out.
+
+    A slot (what is said, and by whom) is replaced as a whole: where its standing statements are not exactly these,
+    every new one names every standing one as superseded.
+    """
+    wanted: dict[tuple[str, str], dict[bytes, Statement]] = defaultdict(dict)
+    for statement in statements:
+        wanted[statement_table(statement), slot_digest(statement)][_content(statement)] = statement
+    standing = _standing(store, wanted)
+    news: list[Statement] = []
+    for place, contents in wanted.items():
+        held = standing.get(place, {})
+        if held.keys() != contents.keys():
+            replaced = tuple(sorted(held.values()))
+            news.extend(msgspec.structs.replace(statement, supersedes=replaced) for statement in contents.values())
+    return news
+
+
+def _standing(store: Store, places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[bytes, str]]:
+    slots: dict[str, list[str]] = defaultdict(list)
+    for table, slot in places:
+        slots[table].append(slot)
+    found: dict[tuple[str, str], dict[bytes, str]] = defaultdict(dict)
+    for table, wanted in slots.items():
+        rows = store.sql(
+            f"SELECT slot, id, record FROM {table} WHERE slot IN (SELECT unnest(?)) "
+            f"AND id NOT IN (SELECT unnest(supersedes) FROM {table})",
+            [wanted],
+        )
+        for row in rows.to_pylist():
+            content = _content(msgspec.json.decode(row["record"], type=_TYPES[table]))
+            found[table, row["slot"]][content] = row["id"]
+    return found
+
+
+def _content(statement: Statement) -> bytes:
+    return encode(msgspec.structs.replace(statement, supersedes=()))
