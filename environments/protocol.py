@@ -31,7 +31,8 @@ class Controls(Record, frozen=True):
 class CallResult(Record, frozen=True):
     """What executing one call gave: the raw answer text, how it ended, and the logical digests around it.
 
-    After a time-out ``state_after`` is absent: the state is unknown and the session is closed.
+    After a time-out ``state_after`` is absent: the state is unknown and the session is closed. ``detail`` says to a
+    person why there is no answer; it is never an observation.
     """
 
     status: Status
@@ -39,6 +40,7 @@ class CallResult(Record, frozen=True):
     state_before: str | None = None
     state_after: str | None = None
     truncated: bool = False
+    detail: str = ""
 
 
 class CheckResult(Record, frozen=True):

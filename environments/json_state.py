@@ -1,0 +1,42 @@
+"""State that is one JSON value."""
+
+from typing import Generic, TypeVar
+
+import msgspec
+
+from environments.protocol import SnapshotError
+from schemas.canonical import FORM, digest, encode
+
+T = TypeVar("T")
+
+
+class JsonState(Generic[T]):
+    """A value made of structs, dicts, lists and scalars; digest and image are its canonical bytes."""
+
+    form = FORM
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+
+    @classmethod
+    def restore(cls, image: bytes, kind: type[T]) -> "JsonState[T]":
+        """The value of an image, checked against its type. Raises SnapshotError where it is none."""
+        try:
+            return cls(msgspec.json.decode(image, type=kind))
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise SnapshotError(f"the image is no {FORM} state of this world: {error}") from None
+
+    def digest(self) -> str:
+        """SHA-256 of the canonical bytes, the form's name in front."""
+        return f"{FORM}:{digest(self.image())}"
+
+    def settled(self) -> str:
+        """The same: a value keeps no trail."""
+        return self.digest()
+
+    def image(self) -> bytes:
+        """The canonical bytes."""
+        return encode(self.value)
+
+    def close(self) -> None:
+        """Nothing is held."""

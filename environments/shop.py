@@ -1,0 +1,78 @@
+"""What the two example worlds say alike: items in cities, ``get_stock``, faults, and wording that claims an effect."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from environments.protocol import Claim, Fault, StartError
+from schemas.trajectory import Record, Task
+
+Quantity = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
+
+GET_STOCK = {
+    "type": "object",
+    "properties": {"sku": {"type": "string"}, "city": {"type": "string"}},
+    "required": ["sku"],
+}
+
+ERRORS = ("error",)
+FAULTS = (
+    Fault("error", "timeout", "timeout"),
+    Fault("error", "service_unavailable", "service"),
+    Fault("error", "internal_error", "service"),
+    Fault("error", "rate_limited", "rate_limit"),
+)
+
+# Alternatives of fixed words and fixed-width looks behind: matching is linear. What is denied, wished or asked is no
+# claim.
+_DENIED = r"(?<!\bnot )(?<!\bnot been )(?<!n't )(?<!n't been )(?<!\bnever )(?<!\bno longer )(?<!\bbe )(?<!\bget )"
+_ASKED = r"(?!\s{0,3}[?？])"
+BOOKED = Claim(
+    re.compile(
+        rf"{_DENIED}(?<!\bfully )\b(?:booked|reserved)\b{_ASKED}|已(?:经)?(?:为您|帮您|给您)?预[订定]|预[订定]成功",
+        re.I,
+    ),
+    "book",
+)
+CANCELLED = Claim(
+    re.compile(rf"{_DENIED}\bcancel(?:l)?ed\b{_ASKED}|已(?:经)?(?:为您|帮您|给您)?取消|取消成功", re.I), "cancel"
+)
+P = TypeVar("P", bound=Record)
+
+
+class Item(Record, frozen=True):
+    """Where a SKU lies, and how many of it."""
+
+    city: str
+    stock: Quantity
+
+
+def stock_answer(items: Mapping[str, Item], sku: str, city: str | None) -> dict[str, Any]:
+    """The answer of ``get_stock``: names are compared as written.
+
+    Without a city, or with its own, the item's stock; with another city that has any item, 0 there; a city that this
+    world does not know is an error, because 0 would be false where only the spelling differs.
+    """
+    item = items.get(sku)
+    if item is None:
+        return {"error": "unknown_sku", "sku": sku}
+    if city is None or city == item.city:
+        return {"sku": sku, "city": item.city, "stock": item.stock}
+    if any(other.city == city for other in items.values()):
+        return {"sku": sku, "city": city, "stock": 0}
+    return {"error": "unknown_city", "city": city}
+
+
+def parameters_of(task: Task, kind: type[P]) -> P:
+    """A task's parameters as a world reads them; absent ones are the world's default.
+
+    Raises StartError for a parameter that the world does not have: it would open another start state than was meant.
+    """
+    if isinstance(task.parameters, msgspec.UnsetType):
+        return kind()
+    try:
+        return msgspec.json.decode(task.parameters, type=kind)
+    except msgspec.MsgspecError as error:
+        raise StartError(f"task {task.id!r}: its parameters open no state here: {error}") from None

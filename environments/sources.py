@@ -1,0 +1,21 @@
+"""Which code a world runs, as one digest."""
+
+import sys
+from pathlib import Path
+
+from schemas.canonical import digest, encode
+
+
+def code_digest(*modules: str) -> str:
+    """SHA-256 over the source files of imported modules: what defines a world, beside its declared version.
+
+    Raises KeyError for a module that is not imported, ValueError for one without a source file.
+    """
+    return digest(encode([[name, digest(_source(name))] for name in sorted(modules)]))
+
+
+def _source(name: str) -> bytes:
+    path = sys.modules[name].__file__
+    if path is None:
+        raise ValueError(f"module {name!r} has no source file; name the module that holds the code")
+    return Path(path).read_bytes()

@@ -1,0 +1,151 @@
+"""Worlds in a child process that can be killed.
+
+One call at a time goes over the line, so each has its own time-out. A call that does not come back, or takes the
+process with it, is a result and not an exception: status ``timeout`` or ``environment_fault``, no state after it, and
+every later call of that world ``refused``. Nothing is retried. The next ``open`` starts a fresh process.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Self, TypeVar
+
+from environments.blobs import image_of
+from environments.process import PATIENCE_S, LostWorldError, Process
+from environments.protocol import (
+    Blobs,
+    CallResult,
+    CheckResult,
+    Controls,
+    EnvironmentFailure,
+    SnapshotError,
+    StartError,
+)
+from environments.wire import Ask, Done, Execute, Executed, Grade, Graded, Open, Reply, Request, Taken, Tools
+from schemas.objects import Snapshot, ToolSpec
+from schemas.trajectory import Task, ToolCall
+
+R = TypeVar("R", bound=Reply)
+
+
+class Worker:
+    """An environment by name, in a process of its own that serves many sessions.
+
+    The process sees the module search path of this one, the current folder, and of the environment variables only
+    PYTHONHASHSEED, TZ and LC_ALL, set by the controls. It is no sandbox: code of a world may read files and use the
+    network.
+    """
+
+    def __init__(self, name: str, controls: Controls | None = None) -> None:
+        self.name = name
+        self.controls = controls or Controls()
+        self._process: Process | None = None
+        self._opened = 0
+
+    def open(self, start: Task | Snapshot, blobs: Blobs) -> "RemoteSession":
+        """A world at a task's start state or at a snapshot.
+
+        Raises UnknownEnvironmentError, StartError, SnapshotError; a world that hangs or crashes while it opens is a
+        StartError.
+        """
+        self._opened += 1
+        match start:
+            case Task():
+                request = Open(self._opened, task=start)
+            case Snapshot():
+                request = Open(self._opened, snapshot=start, image=image_of(start, blobs))
+        try:
+            if self._process is None or self._process.ended:
+                self._process = Process(self.name, self.controls)
+            return RemoteSession(self._process, request, blobs)
+        except LostWorldError as error:
+            raise StartError(f"{self.name}: no world opens: {error}") from None
+
+    def close(self) -> None:
+        """End the process and with it every world."""
+        if self._process is not None:
+            self._process.end("the worker is closed")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+class RemoteSession:
+    """One world in a worker's process, with the face of any session."""
+
+    def __init__(self, process: Process, request: Open, blobs: Blobs) -> None:
+        self._process = process
+        self._number = request.session
+        self._blobs = blobs
+        self._gone = ""
+        self._known: str | None = process.ask(request, Done, PATIENCE_S).digest
+
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The tools a model is offered here."""
+        return self._ask(Ask(self._number, "tools"), Tools).tools
+
+    def call(self, batch: Sequence[ToolCall]) -> tuple[CallResult, ...]:
+        """Execute calls in order, each within the controls' time-out; after one that is lost the rest is refused."""
+        return tuple(self._execute(call) for call in batch)
+
+    def state_digest(self) -> str:
+        """The logical digest of the whole state. Raises SnapshotError where the state is unknown."""
+        return self._ask(Ask(self._number, "state"), Done).digest
+
+    def settled_digest(self) -> str:
+        """The logical digest without the trail of calls. Raises SnapshotError where the state is unknown."""
+        return self._ask(Ask(self._number, "settled"), Done).digest
+
+    def snapshot(self) -> Snapshot:
+        """The whole state, its image put into the blobs. Raises SnapshotError where the state is unknown."""
+        taken = self._ask(Ask(self._number, "snapshot"), Taken)
+        name = self._blobs.put(taken.image)
+        if name != taken.snapshot.blob:
+            raise SnapshotError(f"the image of a snapshot is {name}, not {taken.snapshot.blob} as it says")
+        return taken.snapshot
+
+    def check(self, task: Task) -> CheckResult:
+        """The task's own grading; a check that fails to answer says nothing."""
+        try:
+            return self._ask(Grade(self._number, task), Graded).result
+        except EnvironmentFailure as error:
+            return CheckResult("unknown", f"the check gave no result: {error}", reads=())
+
+    def close(self) -> None:
+        """Give the world up."""
+        if not self._gone:
+            with suppress(EnvironmentFailure):
+                self._ask(Ask(self._number, "close"), Done)
+            self._gone = "the session is closed"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _execute(self, call: ToolCall) -> CallResult:
+        if self._gone:
+            return CallResult("refused", "", detail=self._gone)
+        before = self._known
+        try:
+            result = self._ask(Execute(self._number, call), Executed, self._process.timeout_s).result
+        except LostWorldError as error:
+            return CallResult(error.status, "", before, detail=str(error))
+        except EnvironmentFailure as error:
+            self._gone = str(error)
+            return CallResult("environment_fault", "", before, detail=self._gone)
+        self._known = result.state_after
+        return result
+
+    def _ask(self, request: Request, kind: type[R], seconds: float = PATIENCE_S) -> R:
+        if self._gone:
+            raise LostWorldError(self._gone, "refused")
+        try:
+            return self._process.ask(request, kind, seconds)
+        except LostWorldError as error:
+            self._gone = str(error)
+            raise
