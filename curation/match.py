@@ -69,9 +69,9 @@ def match(logged: str, executed: CallResult, spec: EnvSpec) -> Verdict:
     if fault_of(spec, recorded) is not None:
         return Verdict("unverifiable", "environment_fault")
     if executed.status in ("timeout", "environment_fault"):
-        return Verdict("unverifiable", "fault_in_replay", detail=f"executed: {executed.status}")
+        return Verdict("unverifiable", "fault_in_replay", detail=executed.detail or executed.status)
     if executed.status == "refused":
-        return Verdict("not_run", "refused", detail=_shown(executed.raw))
+        return Verdict("not_run", "refused", detail=executed.detail)
     if executed.truncated:
         return Verdict("unverifiable", "truncated")
     if logged == executed.raw:

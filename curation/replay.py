@@ -5,27 +5,16 @@ or a write without an answer, nothing further is executed, and says so.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
 from curation.match import Verdict, match_message
+from curation.worlds import World
 from environments.protocol import Blobs, CallResult, EnvSpec, Session, SnapshotError, StartError
 from schemas.canonical import digest
-from schemas.objects import Snapshot
 from schemas.statements import Execution, Verification
 from schemas.trajectory import Author, Message, Task, ToolCall, Trajectory, answers_of
-
-
-class World(Protocol):
-    """A process that serves sessions of one environment: what a worker is."""
-
-    @property
-    def spec(self) -> EnvSpec:
-        """What the environment declares."""
-
-    def open(self, start: Task | Snapshot, blobs: Blobs) -> Session:
-        """A world at a start state or a snapshot."""
 
 
 class Step(NamedTuple):
@@ -166,11 +155,10 @@ def _with_start_doubted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
 
 def _check(trajectory_id: str, task: Task, session: Session, world: World, blobs: Blobs) -> Iterator[Verification]:
     try:
-        snapshot = session.snapshot()
-    except SnapshotError:
+        with world.open(session.snapshot(), blobs) as fork:
+            checked = fork.check(task)
+    except (SnapshotError, StartError):
         return
-    with world.open(snapshot, blobs) as fork:
-        checked = fork.check(task)
     if checked.result not in ("unknown", "not_applicable"):
         yield Verification(
             trajectory_id, "task", checked.result, author_of(world.spec), detail=checked.detail, reads=checked.reads

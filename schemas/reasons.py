@@ -91,7 +91,9 @@ REPAIR: dict[str, Reason] = {
         "The call is malformed and its answer came from the harness, not from the environment.",
         "Use the clean fork alone.",
     ),
+    "no_answer": Reason("The log holds no answer to the wrong call.", "Use the clean fork alone."),
     "recovered_in_log": Reason("The log itself holds the recovery.", "None needed: the row comes from the log."),
+    "answer_truncated": Reason("The new answer is longer than is kept.", "Raise the output limit of the environment."),
     "invalid_call": Reason("The environment does not take the proposed call.", "Propose a call of its tools."),
     "effect_not_undone": Reason(
         "The mistake changed the state, and the recovery reaches neither a state that the task's check accepts nor the "
@@ -103,3 +105,10 @@ REPAIR: dict[str, Reason] = {
     ),
     "flaky": Reason("The new call was answered differently in another process.", "Make the environment repeatable."),
 }
+
+
+def sentence_of(code: str) -> str:
+    """What a code of any table says, or nothing for one that no table holds; ``code:field`` is looked up as ``code``."""
+    tables = (QUARANTINE, WARNINGS, UNVERIFIABLE, NOT_RUN, REPAIR)
+    reason = next((table[key] for table in tables for key in (code, code.partition(":")[0]) if key in table), None)
+    return "" if reason is None else f"{reason.sentence} {reason.way_out}"
