@@ -1,12 +1,12 @@
 """The keys of schemas.side_file: which attempt a record is, and what is said of it beside the record."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from curation.importers.face import Fact, Parsed
+from curation.importers.face import Fact
 from curation.importers.slices import RefusedError
 from schemas.canonical import raw
 from schemas.objects import Object, tools_object
@@ -16,6 +16,8 @@ from schemas.trajectory import Attempt, AuthorKind, Task, Trajectory
 
 # ``tools`` of a record is its tool list: recorded, not said beside it.
 INLINE_KEYS = frozenset(SideFacts.__struct_fields__) - {"tools"}
+
+Keys = TypeVar("Keys", bound=SideFacts)
 
 _RESULTS: dict[Any, Result] = {
     True: "passed",
@@ -33,12 +35,12 @@ class _Verdict(msgspec.Struct):
 
 
 def inline_keys(record: dict[str, Any]) -> SideFacts:
-    """The side-file keys that stand in a record itself. Raises RefusedError ``bad_side_keys`` where one is of no use."""
+    """The side-file keys that stand in a record itself; raises like ``convert_keys``."""
     return convert_keys({key: value for key, value in record.items() if key in INLINE_KEYS}, SideFacts)
 
 
-def convert_keys(keys: dict[str, Any], shape: type[SideFacts]) -> SideFacts:
-    """Side-file keys as ``shape`` has them; null is the same as absent."""
+def convert_keys(keys: dict[str, Any], shape: type[Keys]) -> Keys:
+    """Side-file keys as ``shape`` has them; null is absent. Raises RefusedError ``bad_side_keys`` with the path."""
     try:
         side = msgspec.convert({key: value for key, value in keys.items() if value is not None}, shape)
         if isinstance(side.outcome, dict):
@@ -88,16 +90,6 @@ def facts_of(side: SideFacts, by: AuthorKind) -> tuple[tuple[Fact, ...], tuple[O
     }
     facts = tuple(Fact(field, value, by) for field, value in fields.items() if value is not None)
     return _outcome(side, by) + facts, objects
-
-
-def apply_keys(parsed: Parsed, side: SideFacts, by: AuthorKind = "side_file") -> Parsed:
-    """A parsed record with what a side file says of it."""
-    facts, objects = facts_of(side, by)
-    return parsed._replace(
-        trajectory=identify(parsed.trajectory, side),
-        facts=parsed.facts + facts,
-        objects=parsed.objects + objects,
-    )
 
 
 def _attempt(run: str | None, index: int | None) -> Attempt | None:

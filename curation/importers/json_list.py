@@ -1,7 +1,7 @@
 """One JSON list as slices: the exact bytes of each element, without parsing the whole file.
 
-Only strings and brackets are looked at; whether an element is JSON is for the parser to say. What is wrong with the list
-itself (it has no end, or text follows it) is one more slice, which the parser then refuses.
+Only strings and brackets are looked at; whether an element is JSON is for the parser to say. What is wrong with the
+list itself (it has no end, or text follows it) is one more slice, which the parser then refuses.
 """
 
 import re

@@ -49,13 +49,15 @@ class Links:
         self._sort()
         if call_id and call_id in self._ids:
             call = self._first("id", call_id)
-            return call and (call, "position")
+            return None if call is None else (call, "position")
         if not call_id:
             call = self._first("any", "")
-            if call is None or not name or call.name == name:
-                return call and (call, "position")
+            if call is None:
+                return None
+            if not name or call.name == name:
+                return call, "position"
         call = self._first("name", name) if name else None
-        return call and (call, "name")
+        return None if call is None else (call, "name")
 
     def _sort(self) -> None:
         for calls in self._unsorted:

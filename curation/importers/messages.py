@@ -71,23 +71,22 @@ def read_messages(
         if _NEEDED[role].isdisjoint(entry):
             needed = " or ".join(sorted(_NEEDED[role]))
             raise RefusedError("not_a_record", f"{path}[{index}]: a message of role {shape.role!r} needs {needed}")
-        content = shape.content
         extra: dict[str, Any] = {}
         if shape.role != role:
             extra["role"] = shape.role
         if not entry.keys() <= _MODELLED[role]:
             extra |= _unmodelled(entry, _MODELLED[role])
-        parts = _parts(content, extra, aside) if type(content) is list else content
+        content = _parts(shape.content, extra, aside) if isinstance(shape.content, list) else shape.content
         if role == "assistant":
             calls = _calls(entry, shape, index, extra, aside)
             if calls:
                 links.open(calls)
             reasoning = _reasoning(shape, extra)
-            message = Message(role, parts, reasoning, calls, extra=_kept(extra))
+            message = Message(role, content, reasoning, calls, extra=_kept(extra))
         elif role == "tool":
-            message = _answer(shape, parts, links, extra, aside)
+            message = _answer(shape, content, links, extra, aside)
         else:
-            message = Message(role, parts, extra=_kept(extra))
+            message = Message(role, content, extra=_kept(extra))
         messages.append(message)
     if links.repeated:
         aside.warnings.append("repeated_call_id")
@@ -184,9 +183,7 @@ def _parts(content: list[Any], extra: dict[str, Any], aside: Aside) -> tuple[Par
 
 def _unmodelled(entry: dict[str, Any], modelled: frozenset[str]) -> dict[str, Any]:
     return {
-        key: value
-        for key, value in entry.items()
-        if key not in modelled and key not in CLOCKS and value is not None
+        key: value for key, value in entry.items() if key not in modelled and key not in CLOCKS and value is not None
     }
 
 
