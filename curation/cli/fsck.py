@@ -1,0 +1,25 @@
+"""``curate fsck``: read everything again."""
+
+from curation.cli.options import JsonOption, StoreOption
+
+
+def fsck(store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Check every row against its name, every file against the log, and every link; nothing is repaired."""
+    import msgspec
+
+    from curation.cli.options import find_store
+    from curation.cli.output import finish
+    from curation.store.fsck import check
+
+    class Bad(msgspec.Struct):
+        id: str
+        table: str
+        problem: str
+
+    class FsckResult(msgspec.Struct):
+        checked: int
+        bad: list[Bad]
+
+    checked = check(store or find_store())
+    result = FsckResult(checked.rows, [Bad(*problem) for problem in checked.problems])
+    finish(result, as_json=as_json, wrong=bool(result.bad))

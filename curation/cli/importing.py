@@ -1,0 +1,59 @@
+"""``curate import``: logs into the store."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from curation.cli.options import JsonOption, StoreOption
+
+
+def import_(
+    paths: Annotated[list[Path], typer.Argument(help="Log files, or folders of them.", exists=True)],
+    format_: Annotated[str, typer.Option("--format", help="auto decides by content, or a format's name.")] = "auto",
+    manifest: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Side file: what the log does not say, in JSONL.")
+    ] = None,
+    namespace: Annotated[str | None, typer.Option(help="The namespace of tasks where the log names none.")] = None,
+    run: Annotated[str | None, typer.Option(help="Import as another try of the same tasks, of this name.")] = None,
+    revise: Annotated[
+        bool, typer.Option("--revise", help="The same tries, read better: the new records hold.")
+    ] = False,
+    attempts: Annotated[str, typer.Option(help="order: identical rows are tries of their own, numbered.")] = "log",
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Read logs into the store; what is there already is seen again, what cannot be read is quarantined."""
+    import time
+
+    import msgspec
+
+    from curation.cli.options import open_store
+    from curation.cli.output import finish
+    from curation.errors import UsageError
+    from curation.importers.side_file import SideFile
+    from curation.ingest import FormatCount, IngestOptions, find_sources, ingest
+
+    class ImportResult(msgspec.Struct):
+        read: int
+        accepted: int
+        duplicates: int
+        quarantined: int
+        reasons: dict[str, int]
+        warnings: dict[str, int]
+        tasks: int
+        seconds: float
+        bytes: int
+        formats: dict[str, FormatCount]
+
+    if attempts not in ("log", "order"):
+        raise UsageError(f"--attempts {attempts!r}: give log (identical rows are one try) or order (each is its own)")
+    started = time.monotonic()
+    side = SideFile(manifest) if manifest else None
+    sources = find_sources(paths, format_)
+    options = IngestOptions(side, run, namespace, revise, number=attempts == "order")
+    result = ingest(open_store(store), sources, options)
+    seconds = round(time.monotonic() - started, 3)
+    finish(
+        ImportResult(seconds=seconds, **msgspec.structs.asdict(result)), as_json=as_json, wrong=result.quarantined > 0
+    )

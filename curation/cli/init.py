@@ -1,0 +1,18 @@
+"""``curate init``: an empty store."""
+
+from curation.cli.options import FOLDER, JsonOption, StoreOption
+
+
+def init(store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Create an empty store in this folder, or at --store URI."""
+    import msgspec
+
+    from curation.cli.output import finish
+    from curation.store import Store
+
+    class Initialised(msgspec.Struct):
+        store: str
+
+    uri = store or FOLDER
+    Store.create(uri)
+    finish(Initialised(uri), as_json=as_json)

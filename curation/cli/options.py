@@ -1,0 +1,40 @@
+"""Options that several verbs share, and the store a command is about."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from curation.errors import UsageError
+
+if TYPE_CHECKING:
+    from curation.store import Store
+
+FOLDER = ".curation"
+
+StoreOption = Annotated[
+    str | None,
+    typer.Option("--store", metavar="URI", help=f"The store; by default {FOLDER}, found upward from this folder."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+EnvironmentOption = Annotated[
+    str,
+    typer.Option("--environment", metavar="NAME", help="Where calls are executed: inventory, booking or module:attr."),
+]
+
+
+def open_store(uri: str | None) -> "Store":
+    """The store named, or the nearest one upward. Raises UsageError where there is none."""
+    from curation.store import Store
+
+    return Store.open(uri or find_store())
+
+
+def find_store() -> str:
+    """The nearest store folder, from this folder upward."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / FOLDER).is_dir():
+            return os.path.relpath(folder / FOLDER)
+    raise UsageError(f"no {FOLDER} in {str(here)!r} or above it: run `curate init`, or name one with --store")

@@ -1,0 +1,348 @@
+"""What the store knows about one id, as a struct: an attempt with all that hangs on it, or a row down to the log line."""
+
+from typing import Any
+
+import msgspec
+
+from curation.store import Store
+from curation.store.lookup import Named
+from schemas.display import clean_line
+from schemas.reasons import sentence_of
+from schemas.trajectory import Message, Trajectory, text_of
+
+_LINE = 160
+_PREVIEW = 2_000
+
+
+class Place(msgspec.Struct):
+    """Where something was read: file, line or index, first byte, and the stored raw bytes."""
+
+    file: str
+    place: int
+    offset: int
+    raw: str
+
+
+class Line(msgspec.Struct):
+    """One message, shortened for a person."""
+
+    message: int
+    role: str
+    text: str
+    calls: str
+
+
+class FindingLine(msgspec.Struct):
+    """What went wrong, where, and by whose word."""
+
+    message: int
+    label: str
+    detail: str
+    evidence: str
+    author: str
+
+
+class CallLine(msgspec.Struct):
+    """One check of a call, a decision or the whole trajectory."""
+
+    message: int | None
+    call: str | None
+    layer: str
+    result: str
+    match: str | None
+    why: str
+    author: str
+
+
+class ForkLine(msgspec.Struct):
+    """A fork of this trajectory."""
+
+    id: str
+    kind: str
+    branch_point: int
+
+
+class DecisionLine(msgspec.Struct):
+    """What a build decided: kept, or every check it failed with the values that did not agree."""
+
+    build: str
+    kind: str
+    message: int | None
+    kept: bool
+    sample: str | None
+    failed: str
+    why: str
+    child: str | None
+    partner: str | None
+
+
+class TrajectoryView(msgspec.Struct):
+    """A trajectory with all that is said about it."""
+
+    id: str
+    attempt: str | None
+    task: str | None
+    run: str | None
+    outcome: str | None
+    stop: str | None
+    stop_text: str | None
+    fork_of: str | None
+    branch_point: int | None
+    fork_kind: str | None
+    corrected_by: str | None
+    restored_by: str | None
+    facts: dict[str, str]
+    messages: list[Line]
+    findings: list[FindingLine]
+    checks: list[CallLine]
+    forks: list[ForkLine]
+    refused_repairs: dict[str, str]
+    selections: list[DecisionLine]
+    read_from: list[Place]
+
+
+class RowView(msgspec.Struct):
+    """A training row: every decision behind it, down to the log lines."""
+
+    sample: str
+    kind: str
+    behind: list[DecisionLine]
+    chain: list[str]
+    read_from: list[Place]
+
+
+class BytesView(msgspec.Struct):
+    """An object, or a single statement, as stored."""
+
+    id: str
+    kind: str
+    bytes: int
+    content: str
+
+
+class AttemptLine(msgspec.Struct):
+    """One attempt in the list."""
+
+    attempt: str
+    task: str | None
+    run: str | None
+    index: int | None
+    outcome: str
+    stop: str | None
+    findings: str
+    forks: int
+    rows: str
+
+
+class AttemptList(msgspec.Struct):
+    """The store's attempts, the first ``shown`` of ``attempts``."""
+
+    attempts: int
+    shown: int
+    list: list[AttemptLine]
+
+
+View = TrajectoryView | RowView | BytesView
+
+
+def show(store: Store, named: Named) -> View:
+    """What the store knows about a resolved id. Raises NotFoundError or StoreError."""
+    match named.kind:
+        case "trajectory":
+            return _trajectory(store, named.id)
+        case "attempt":
+            live = store.sql("SELECT trajectory_id FROM attempts WHERE attempt_id = ?", [named.id])
+            return _trajectory(store, live["trajectory_id"][0].as_py())
+        case "row":
+            return _row(store, named.id)
+        case "object":
+            kind = store.sql("SELECT kind FROM objects WHERE id = ?", [named.id])["kind"][0].as_py()
+            data = store.object(named.id)
+            return BytesView(named.id, kind, len(data), data[:_PREVIEW].decode("utf-8", "replace"))
+        case "build":
+            counts = store.sql(
+                """SELECT kind, count(*) AS decisions, count(*) FILTER (kept) AS kept
+                   FROM selections WHERE build = ? GROUP BY kind ORDER BY kind""",
+                [named.id],
+            )
+            text = msgspec.json.encode(counts.to_pylist()).decode()
+            return BytesView(named.id, "build", len(text), text)
+        case kind:
+            record = store.sql(f"SELECT record FROM {kind}s WHERE id = ?", [named.id])["record"][0].as_py()
+            return BytesView(named.id, kind, len(record.encode()), record[:_PREVIEW])
+
+
+def list_attempts(store: Store, limit: int) -> AttemptList:
+    """The first attempts by task and run, with counts of what hangs on them."""
+    total = store.sql("SELECT count(*) AS n FROM attempts")["n"][0].as_py()
+    rows = store.sql(
+        """
+        SELECT a.attempt_id AS attempt, a.task, a.run, a.attempt AS index, a.outcome, a.stop,
+            coalesce((SELECT string_agg(f.label || '@' || f.message, ', ' ORDER BY f.message, f.label)
+                FROM effective_findings f WHERE f.trajectory = a.trajectory_id), '') AS findings,
+            (SELECT count(*) FROM trajectories t WHERE t.parent = a.trajectory_id) AS forks,
+            coalesce((SELECT string_agg(DISTINCT s.kind, ', ' ORDER BY s.kind) FROM selections s
+                WHERE s.attempt = a.attempt_id AND s.kept), '') AS rows
+        FROM attempts a ORDER BY a.namespace, a.task, a.run, a.attempt, a.attempt_id LIMIT ?
+        """,
+        [limit],
+    ).to_pylist()
+    lines = [AttemptLine(**{**row, "attempt": row["attempt"][:16]}) for row in rows]
+    return AttemptList(total, len(lines), lines)
+
+
+def _trajectory(store: Store, identity: str) -> TrajectoryView:
+    trajectory = store.trajectory(identity)
+    attempts = store.sql("SELECT * FROM attempts WHERE trajectory_id = ?", [identity]).to_pylist()
+    attempt: dict[str, Any] = attempts[0] if attempts else {}
+    fork = trajectory.fork
+    facts = store.sql(
+        "SELECT field, value FROM effective_annotations WHERE trajectory = ? ORDER BY field", [identity]
+    ).to_pylist()
+    repairs = {row["field"]: row["value"] for row in facts if row["field"].startswith("repair.")}
+    return TrajectoryView(
+        id=identity,
+        attempt=attempt.get("attempt_id"),
+        task=trajectory.task.id,
+        run=trajectory.attempt.run if trajectory.attempt else None,
+        outcome=attempt.get("outcome"),
+        stop=attempt.get("stop"),
+        stop_text=trajectory.stop_text,
+        fork_of=fork.parent if fork else None,
+        branch_point=fork.branch_point if fork else None,
+        fork_kind=fork.kind if fork else None,
+        corrected_by=_correction(trajectory),
+        restored_by=fork.restore.kind if fork else None,
+        facts={row["field"]: row["value"] for row in facts if row["field"] not in repairs},
+        messages=[_line(index, message) for index, message in enumerate(trajectory.messages)],
+        findings=_findings(store, identity),
+        checks=_checks(store, identity),
+        forks=[
+            ForkLine(**row)
+            for row in store.sql(
+                """SELECT id, fork_kind AS kind, branch_point FROM trajectories WHERE parent = ?
+                   ORDER BY branch_point, kind, id""",
+                [identity],
+            ).to_pylist()
+        ],
+        refused_repairs={field: _explained(value) for field, value in repairs.items()},
+        selections=_decisions(store, "trajectory = ? OR child = ?", [identity, identity]),
+        read_from=_places(store, identity),
+    )
+
+
+def _row(store: Store, sample: str) -> RowView:
+    behind = _decisions(store, "sample = ? AND kept", [sample])
+    origins = store.sql(
+        "SELECT DISTINCT trajectory, child, attempt FROM selections WHERE sample = ? AND kept ORDER BY ALL", [sample]
+    ).to_pylist()
+    chain, places = [f"row {sample}"], []
+    for origin in origins:
+        if origin["child"] is not None:
+            fork = store.trajectory(origin["child"]).fork
+            if fork is not None:
+                chain.append(
+                    f"{fork.kind} fork {origin['child']}, branched from {fork.parent} at message {fork.branch_point}, "
+                    f"corrected by {fork.correction.author.kind} {fork.correction.author.name}".rstrip()
+                )
+        chain.append(f"attempt {origin['attempt']}, record {origin['trajectory']}")
+        found = _places(store, origin["trajectory"])
+        chain.extend(f"read from {place.file}, line or item {place.place}, raw bytes {place.raw}" for place in found)
+        places.extend(found)
+    return RowView(sample, behind[0].kind, behind, chain, places)
+
+
+def _findings(store: Store, identity: str) -> list[FindingLine]:
+    rows = store.sql(
+        "SELECT record FROM effective_findings WHERE trajectory = ? ORDER BY message, label, id", [identity]
+    )
+    found = []
+    for record in rows["record"].to_pylist():
+        finding = msgspec.json.decode(record)
+        evidence = "; ".join(_pointer(item) for item in finding.get("evidence", ()))
+        author = finding["author"]
+        name = f"{author['kind']} {author.get('name', '')}@{author.get('version', '')}"
+        found.append(FindingLine(finding["message"], finding["label"], finding.get("detail", ""), evidence, name))
+    return found
+
+
+def _checks(store: Store, identity: str) -> list[CallLine]:
+    rows = store.sql(
+        """SELECT message, call, layer, result, match, reason, author_kind AS author,
+               from_json(record, '{"detail": "VARCHAR"}').detail AS detail
+           FROM effective_verifications WHERE trajectory = ? ORDER BY message NULLS LAST, call, layer""",
+        [identity],
+    ).to_pylist()
+    return [
+        CallLine(
+            row["message"],
+            row["call"],
+            row["layer"],
+            row["result"],
+            row["match"],
+            ": ".join(piece for piece in (row["reason"], row["detail"]) if piece),
+            row["author"],
+        )
+        for row in rows
+    ]
+
+
+def _decisions(store: Store, where: str, params: list[str]) -> list[DecisionLine]:
+    rows = store.sql(
+        f"""SELECT record, build, kind, message, kept, sample, failed, child, partner
+            FROM selections WHERE {where} ORDER BY build, kind, message, child, partner""",
+        params,
+    ).to_pylist()
+    return [
+        DecisionLine(
+            row["build"][:16],
+            row["kind"],
+            row["message"],
+            row["kept"],
+            row["sample"],
+            ", ".join(row["failed"] or ()),
+            "; ".join(_difference(item) for item in msgspec.json.decode(row["record"]).get("detail", ()))
+            or "; ".join(sentence_of(code) for code in row["failed"] or ()),
+            row["child"],
+            row["partner"],
+        )
+        for row in rows
+    ]
+
+
+def _places(store: Store, identity: str) -> list[Place]:
+    rows = store.sql(
+        """SELECT name AS file, place, "offset", raw FROM sightings WHERE trajectory = ? ORDER BY name, place""",
+        [identity],
+    ).to_pylist()
+    return [Place(**row) for row in rows]
+
+
+def _line(index: int, message: Message) -> Line:
+    calls = ", ".join(f"{call.name}({call.arguments_text})" for call in message.tool_calls)
+    return Line(index, message.role, clean_line(text_of(message.content), _LINE), clean_line(calls, _LINE))
+
+
+def _correction(trajectory: Trajectory) -> str | None:
+    if trajectory.fork is None:
+        return None
+    correction = trajectory.fork.correction
+    read = ", ".join(correction.reads) or "nothing stated"
+    return f"{correction.author.kind} {correction.author.name} (read: {read})"
+
+
+def _pointer(item: dict[str, Any]) -> str:
+    where = [str(item[key]) for key in ("message", "call", "path") if key in item]
+    value = f" = {item['value']!r}" if "value" in item else ""
+    note = f" ({item['note']})" if "note" in item else ""
+    return f"{item['kind']} {' '.join(where)}{value}{note}"
+
+
+def _difference(item: dict[str, Any]) -> str:
+    values = " / ".join(clean_line(str(item[side]), _LINE) for side in ("left", "right") if side in item)
+    return f"{item['check']}: {item['field']} {values}".rstrip()
+
+
+def _explained(code: str) -> str:
+    sentence = sentence_of(code)
+    return f"{code}: {sentence}" if sentence else code
