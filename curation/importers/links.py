@@ -36,13 +36,13 @@ class Links:
         A call is answered once. Where order decides, the latest message with a waiting call comes first, and in it the
         first such call.
         """
-        if call_id and (call := self._unique.pop(call_id, None)):
-            found: tuple[ToolCall, MatchedBy] = call, "id"
-        elif (guess := self._by_order(call_id, name)) is not None:
-            found = guess
-        else:
-            return None
-        self._answered.add(found[0].uid)
+        unique = self._unique.get(call_id) if call_id else None
+        found: tuple[ToolCall, MatchedBy] | None
+        found = self._by_order(call_id, name) if unique is None else (unique, "id")
+        if found is not None:
+            call, _ = found
+            self._answered.add(call.uid)
+            self._unique.pop(call.id or "", None)
         return found
 
     def _by_order(self, call_id: str | None, name: str | None) -> tuple[ToolCall, MatchedBy] | None:

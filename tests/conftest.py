@@ -1,0 +1,41 @@
+"""What every test may ask for."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.eight import lines
+
+SHARED = Path(__file__).parents[2] / "shared"
+
+
+def beside(name: str) -> Path:
+    """A path in the folder of shared data beside this project: skips where it is absent, fails there under CI."""
+    path = SHARED / name
+    if not path.exists():
+        reason = f"no shared/{name} beside the project's folder"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return path
+
+
+@pytest.fixture(scope="session")
+def logs() -> Path:
+    """The folder of real logs."""
+    return beside("logs")
+
+
+@pytest.fixture(scope="session")
+def shared_eight() -> Path:
+    """The file that ``tests.eight`` is a copy of."""
+    return beside("eight.jsonl")
+
+
+@pytest.fixture
+def eight(tmp_path: Path) -> Path:
+    """The eight records as a log file."""
+    path = tmp_path / "eight.jsonl"
+    path.write_bytes(lines())
+    return path
