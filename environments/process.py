@@ -13,8 +13,6 @@ from typing import TypeVar
 from environments.protocol import Controls, EnvironmentFailure, SnapshotError, Status
 from environments.wire import ERRORS, REPLIES, Begin, BrokenLineError, Done, Failed, Reply, Request, receive, send
 
-PATIENCE_S = 60.0  # for whatever is no call: starting, opening, digests, snapshots, checks
-
 R = TypeVar("R", bound=Reply)
 
 
@@ -29,9 +27,10 @@ class LostWorldError(SnapshotError):
 class Process:
     """The child process, and the line to it. ``ended`` says why it is no more."""
 
-    def __init__(self, name: str, controls: Controls) -> None:
+    def __init__(self, name: str, controls: Controls, patience_s: float) -> None:
         self.ended = ""
         self.timeout_s = controls.timeout_s
+        self.patience_s = patience_s
         self._line, theirs = socket.socketpair()
         with theirs:
             self._child = subprocess.Popen(
@@ -48,7 +47,7 @@ class Process:
                 start_new_session=True,
             )
         try:
-            self.ask(Begin(name, controls), Done, PATIENCE_S)
+            self.ask(Begin(name, controls), Done, patience_s)
         except EnvironmentFailure:
             self.end("the environment could not be loaded")
             raise

@@ -118,8 +118,11 @@ def restore(snapshot: Snapshot, spec: EnvSpec, blobs: Blobs, form: str, load: Ca
     if theirs != (spec.id, spec.version, form):
         raise SnapshotError(f"snapshot {snapshot.digest} is of {theirs}, this world is {(spec.id, spec.version, form)}")
     state = load(image_of(snapshot, blobs))
-    found = state.digest()
-    if found != snapshot.digest:
+    try:
+        found = state.digest()
+        if found != snapshot.digest:
+            raise SnapshotError(f"snapshot {snapshot.digest} restores to {found}: its bytes are not that state")
+    except SnapshotError:
         state.close()
-        raise SnapshotError(f"snapshot {snapshot.digest} restores to {found}: its bytes are not that state")
+        raise
     return state

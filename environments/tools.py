@@ -56,7 +56,10 @@ class Toolbox:
         return {tool.name: tool.effect for tool in self._tools.values()}
 
     def answer(self, call: ToolCall, state: Any, spec: EnvSpec) -> Answer:
-        """Run one call on a state. Only a call that parses, names a tool and fits its schema reaches a function."""
+        """Run one call on a state. Only a call that parses, names a tool and fits its schema reaches a function.
+
+        Arguments of over a million characters are not read: they count as not parsing.
+        """
         arguments = _read(call)
         if arguments is None:
             return refusal("schema_error", at="", rule="json") if spec.answers_malformed else Answer("refused", "")

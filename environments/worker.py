@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from environments.blobs import image_of
-from environments.process import PATIENCE_S, LostWorldError, Process
+from environments.process import LostWorldError, Process
 from environments.protocol import (
     Blobs,
     CallResult,
@@ -32,13 +32,15 @@ class Worker:
     """An environment by name, in a process of its own that serves many sessions.
 
     The process sees the module search path of this one, the current folder, and of the environment variables only
-    PYTHONHASHSEED, TZ and LC_ALL, set by the controls. It is no sandbox: code of a world may read files and use the
+    PYTHONHASHSEED, TZ and LC_ALL, set by the controls. A call has the controls' ``timeout_s``; starting, opening,
+    digests, snapshots and checks have ``patience_s`` each. It is no sandbox: code of a world may read files and use the
     network.
     """
 
-    def __init__(self, name: str, controls: Controls | None = None) -> None:
+    def __init__(self, name: str, controls: Controls | None = None, *, patience_s: float = 60.0) -> None:
         self.name = name
         self.controls = controls or Controls()
+        self.patience_s = patience_s
         self._process: Process | None = None
         self._opened = 0
 
@@ -56,7 +58,7 @@ class Worker:
                 request = Open(self._opened, snapshot=start, image=image_of(start, blobs))
         try:
             if self._process is None or self._process.ended:
-                self._process = Process(self.name, self.controls)
+                self._process = Process(self.name, self.controls, self.patience_s)
             return RemoteSession(self._process, request, blobs)
         except LostWorldError as error:
             raise StartError(f"{self.name}: no world opens: {error}") from None
@@ -81,7 +83,7 @@ class RemoteSession:
         self._number = request.session
         self._blobs = blobs
         self._gone = ""
-        self._known: str | None = process.ask(request, Done, PATIENCE_S).digest
+        self._known: str | None = process.ask(request, Done, process.patience_s).digest
 
     def tools(self) -> tuple[ToolSpec, ...]:
         """The tools a model is offered here."""
@@ -141,11 +143,11 @@ class RemoteSession:
         self._known = result.state_after
         return result
 
-    def _ask(self, request: Request, kind: type[R], seconds: float = PATIENCE_S) -> R:
+    def _ask(self, request: Request, kind: type[R], seconds: float | None = None) -> R:
         if self._gone:
             raise LostWorldError(self._gone, "refused")
         try:
-            return self._process.ask(request, kind, seconds)
+            return self._process.ask(request, kind, seconds or self._process.patience_s)
         except LostWorldError as error:
             self._gone = str(error)
             raise
