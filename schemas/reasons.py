@@ -106,9 +106,17 @@ REPAIR: dict[str, Reason] = {
     "flaky": Reason("The new call was answered differently in another process.", "Make the environment repeatable."),
 }
 
+UNCHECKED: dict[str, Reason] = {
+    "broken_schema": Reason("The tool's schema is no valid JSON Schema.", "Mend the tool list of the log."),
+    "reference": Reason("The tool's schema refers to something outside of itself.", "Write the definition into it."),
+    "endless": Reason("The tool's schema refers to itself without end.", "Mend the tool list of the log."),
+    "too_large": Reason("The schema or the arguments are too large to be checked.", "None: the call stays unchecked."),
+    "slow_pattern": Reason("A pattern of the schema could run for too long.", "Write it without repeated groups."),
+}
+
 
 def sentence_of(code: str) -> str:
-    """What a code of any table says, or nothing for one that no table holds; ``code:field`` is looked up as ``code``."""
-    tables = (QUARANTINE, WARNINGS, UNVERIFIABLE, NOT_RUN, REPAIR)
+    """What a code of any table says, or nothing for one in no table; ``code:field`` is looked up as ``code``."""
+    tables = (QUARANTINE, WARNINGS, UNVERIFIABLE, NOT_RUN, REPAIR, UNCHECKED)
     reason = next((table[key] for table in tables for key in (code, code.partition(":")[0]) if key in table), None)
     return "" if reason is None else f"{reason.sentence} {reason.way_out}"

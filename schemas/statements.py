@@ -34,7 +34,9 @@ Stop = Literal[
     "cancelled",
     "unknown",
 ]
-EvidenceKind = Literal["request", "call", "observation", "absence", "state", "schema", "parser", "claim", "repeat"]
+EvidenceKind = Literal[
+    "request", "call", "observation", "absence", "state", "schema", "parser", "claim", "repeat", "budget"
+]
 
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 OUTCOMES: dict[Result, Outcome] = {"passed": "success", "failed": "failure", "partial": "partial"}

@@ -1,0 +1,157 @@
+"""``argument``: a call whose arguments break the tool's schema, or name a thing that nobody named.
+
+A *name* (letters with digits, or a long number) that stands nowhere before the call, while the users named exactly one
+other thing of its kind, is wrong by the prefix alone. Anything else that was not seen is only held against the model
+where the environment confirms that the call failed; then the rule says that it read the observation.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from curation.diagnosis.arguments import arguments_of, leaves, swap
+from curation.diagnosis.dates import read_date
+from curation.diagnosis.derivation import Candidate, candidates, derive
+from curation.diagnosis.evidence import Reading, shown
+from curation.diagnosis.exclusions import excludes
+from curation.diagnosis.quantities import read_number
+from curation.diagnosis.tokens import fold, is_name, occurs
+from schemas.statements import Evidence, Finding
+from schemas.tool_schema import check_arguments
+from schemas.trajectory import ToolCall, text_of
+
+
+class Wrong(NamedTuple):
+    """A value of a call that nothing before it gives, and the other things of its kind that the users named."""
+
+    path: str
+    value: Any
+    candidates: tuple[Candidate, ...]
+
+
+def find(reading: Reading) -> Iterator[Finding]:
+    """Schema violations, then values from nowhere; at most one finding of each a call."""
+    suspects: set[str] = set()
+    for index, call in reading.calls:
+        arguments = arguments_of(call)
+        if arguments is None:
+            continue
+        yield from _violations(reading, index, call, arguments)
+        finding = _unseen_names(reading, index, call, arguments, suspects) or _failed(reading, index, call, arguments)
+        if finding is not None:
+            yield finding
+            suspects.update(fold(item.value or "") for item in finding.evidence if item.kind == "call")
+
+
+def right_value(reading: Reading, index: int, call: ToolCall, path: str) -> Candidate | None:
+    """The one value of the request that belongs at a place of a call instead of the one that stands there.
+
+    Read from the messages before the call and the tool's schema alone. None where there is none, or not only one.
+    """
+    arguments = arguments_of(call)
+    value = dict(leaves(arguments)).get(path)
+    if arguments is None or value is None:
+        return None
+    found = candidates(value, reading.messages[:index])
+    return found[0] if len(found) == 1 and _fits(reading, index, call, arguments, path, found[0]) else None
+
+
+def _violations(reading: Reading, index: int, call: ToolCall, arguments: Any) -> Iterator[Finding]:
+    parameters = reading.parameters(call.name)
+    if parameters is not None and (problems := check_arguments(parameters, arguments).problems):
+        evidence = tuple(
+            Evidence("schema", index, call.uid, path=problem.path, value=problem.rule, note=problem.message)
+            for problem in problems
+        )
+        yield reading.finding("argument", index, "schema_violation", evidence, ("schema",), call.uid)
+
+
+def _unseen_names(reading: Reading, index: int, call: ToolCall, arguments: Any, suspects: set[str]) -> Finding | None:
+    """The finding that the prefix alone gives."""
+    evidence: list[Evidence] = []
+    taken: set[str] = set()
+    for path, value in leaves(arguments):
+        if not (isinstance(value, str) and is_name(value)) or _seen(reading, index, call, path, value, suspects):
+            continue
+        right = right_value(reading, index, call, path)
+        if right is None:
+            continue
+        if fold(right.value) in taken:
+            return None
+        taken.add(fold(right.value))
+        evidence += [right.evidence, Evidence("call", index, call.uid, path=path, value=value)]
+    if not evidence:
+        return None
+    return reading.finding("argument", index, "unseen_value", tuple(evidence), ("request", "schema"), call.uid)
+
+
+def _failed(reading: Reading, index: int, call: ToolCall, arguments: Any) -> Finding | None:
+    """The finding that needs the environment to confirm that the call failed."""
+    failure = reading.failure(call.uid)
+    if failure is None:
+        return None
+    prefix, parameters = reading.messages[:index], reading.parameters(call.name)
+    unseen = [
+        (path, value)
+        for path, value in leaves(arguments)
+        if _typed(value) and derive(value, prefix, parameters, path) is None
+    ]
+    if len(unseen) != 1:
+        return None
+    path, value = unseen[0]
+    if isinstance(value, str) and is_name(value) and _seen(reading, index, call, path, value, set()):
+        return None
+    said = Evidence("call", index, call.uid, path=path, value=shown(str(value)))
+    right = right_value(reading, index, call, path)
+    if right is not None:
+        detail, evidence = "unseen_value", (right.evidence, said, failure)
+    elif not candidates(value, prefix):
+        absent = Evidence("absence", value=shown(str(value)), note=f"in none of the {index} messages before")
+        detail, evidence = "not_derivable", (said, absent, failure)
+    else:
+        return None
+    return reading.finding("argument", index, detail, evidence, ("request", "schema", "observation"), call.uid)
+
+
+def _seen(reading: Reading, index: int, call: ToolCall, path: str, value: str, suspects: set[str]) -> bool:
+    """Whether a name may have come from anything before the call, in any spelling.
+
+    What the environment echoes of a value that was wrong before is no source of it.
+    """
+    roles = ("system", "user") if fold(value) in suspects else ("system", "user", "tool")
+    if any(message.role in roles and occurs(text_of(message.content), value) for message in reading.messages[:index]):
+        return True
+    tool = (reading.tools or {}).get(call.name)
+    if tool is None:
+        return False
+    found = derive(value, (), tool.parameters, path)
+    if found is not None and found.how == "default":
+        return True
+    return found is None and (occurs(tool.description, value) or occurs(bytes(tool.parameters).decode(), value))
+
+
+def _fits(reading: Reading, index: int, call: ToolCall, arguments: Any, path: str, candidate: Candidate) -> bool:
+    """Whether a candidate can stand there: a whole word that was not excluded, not used already, in the schema."""
+    at, value = candidate.evidence, candidate.value
+    if derive(value, reading.messages[:index]) is None:
+        return False
+    if at.message is not None and at.start is not None and at.end is not None:
+        text = text_of(reading.messages[at.message].content)
+        if excludes(text, at.start, at.end):
+            return False
+    used = (
+        other
+        for message, earlier in reading.calls
+        if message <= index and earlier.name == call.name
+        for _, other in leaves(arguments_of(earlier))
+    )
+    if any(type(other) is type(value) and other == value for other in used):
+        return False
+    parameters = reading.parameters(call.name)
+    return parameters is None or not check_arguments(parameters, swap(arguments, {path: value})).problems
+
+
+def _typed(value: Any) -> bool:
+    """Whether a value is of a kind that can be looked for: a name, a number, a date."""
+    if isinstance(value, str):
+        return is_name(value) or read_date(value) is not None
+    return read_number(value) is not None

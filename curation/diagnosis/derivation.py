@@ -1,0 +1,215 @@
+"""How a value of a call follows from what stood before it, or that it does not.
+
+Typed: verbatim, another spelling, a number, a unit, a date, the schema, or arithmetic over few numbers. A part of a
+longer word is never a source, and what the model itself wrote is none either.
+"""
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
+
+from msgspec import Raw
+
+from curation.diagnosis.arguments import leaves, read_json
+from curation.diagnosis.dates import dates, read_date
+from curation.diagnosis.quantities import Quantity, quantities, read_number
+from curation.diagnosis.tokens import alike, find_folded, find_verbatim, fold, is_name, pieces, squeeze, words
+from schemas.statements import Evidence
+from schemas.tool_schema import named_values
+from schemas.trajectory import Message, text_of
+
+How = Literal["verbatim", "spelling", "number", "unit", "date", "enum", "default", "constant", "arithmetic"]
+
+MAX_OPERANDS = 8  # distinct numbers; with more, too many results would count as derived
+MAX_SPELLED = 200  # characters of a value that may be spelled otherwise
+
+
+class Derivation(NamedTuple):
+    """How a value follows, and the places that it follows from; a constant (true, null, "") needs none."""
+
+    how: How
+    evidence: tuple[Evidence, ...] = ()
+
+
+class Candidate(NamedTuple):
+    """A value of the request that is of the same kind as another, and where it stands."""
+
+    value: Any
+    evidence: Evidence
+
+
+class _Source(NamedTuple):
+    message: int
+    text: str
+    kind: Literal["request", "observation"]
+    path: str | None = None
+
+    def at(self, start: int, end: int) -> Evidence:
+        if self.path is not None:
+            return Evidence(self.kind, self.message, path=self.path, value=self.text[start:end])
+        return Evidence(self.kind, self.message, start=start, end=end, value=self.text[start:end])
+
+
+def derive(value: Any, messages: Sequence[Message], parameters: Raw | None = None, path: str = "") -> Derivation | None:
+    """How a single JSON value follows from the messages before a call, or None.
+
+    ``parameters`` is the schema of the tool's arguments, ``path`` the JSON pointer of the value in them.
+    """
+    if value is None or isinstance(value, bool) or value in ("", [], {}):
+        return Derivation("constant")
+    sources = list(_sources(messages))
+    found = _from_text(value, sources) if isinstance(value, str) else None
+    found = found or _from_number(value, sources) or _from_date(value, sources)
+    return found or _from_schema(value, parameters, path) or _from_arithmetic(value, sources)
+
+
+def underivable(
+    arguments: Any, messages: Sequence[Message], parameters: Raw | None = None, besides: Any = None
+) -> tuple[str, ...]:
+    """JSON pointers of the values that follow from nothing; ``besides`` are arguments whose equal values are let by."""
+    known = dict(leaves(besides))
+    return tuple(
+        path
+        for path, value in leaves(arguments)
+        if not (path in known and type(known[path]) is type(value) and known[path] == value)
+        and derive(value, messages, parameters, path) is None
+    )
+
+
+def derives(arguments: Any, messages: Sequence[Message], parameters: Raw | None = None, besides: Any = None) -> bool:
+    """Whether every value of a call's arguments follows from the messages before it, those of ``besides`` let by."""
+    return not underivable(arguments, messages, parameters, besides)
+
+
+def candidates(value: Any, messages: Sequence[Message]) -> tuple[Candidate, ...]:
+    """The other values of the users' messages that are of the same kind: names alike, dates, numbers; each once.
+
+    A part of a joined word counts too, so that one candidate alone is really alone.
+    """
+    found: dict[Any, Candidate] = {}
+    for source in _sources(messages, roles=("user",)):
+        for candidate in _alike(value, source):
+            found.setdefault(_same(candidate.value), candidate)
+    return tuple(found.values())
+
+
+def _alike(value: Any, source: _Source) -> Iterator[Candidate]:
+    if isinstance(value, str) and (day := read_date(value)) is not None:
+        for written in dates(source.text):
+            for year, month, date in written.readings:
+                text = f"{year or day[0].year:04}-{month:02}-{date:02}{value[10:]}"
+                if text != value:
+                    yield Candidate(text, source.at(written.start, written.end))
+    elif isinstance(value, str) and is_name(value):
+        sign = "#" if value.startswith("#") else ""
+        for word in words(source.text):
+            for piece in dict.fromkeys(pieces(word.text)):
+                if is_name(piece) and alike(piece, value.lstrip("#")) and fold(piece) != fold(value.lstrip("#")):
+                    yield Candidate(sign + piece, source.at(word.start, word.end))
+    elif (number := read_number(value)) is not None:
+        for quantity in quantities(source.text):
+            if quantity.value != number and (whole := quantity.value == int(quantity.value)) >= isinstance(value, int):
+                other: Any = int(quantity.value) if whole else float(quantity.value)
+                yield Candidate(str(other) if isinstance(value, str) else other, source.at(*quantity[1:3]))
+
+
+def _same(value: Any) -> Any:
+    return fold(value) if isinstance(value, str) else value
+
+
+def _sources(messages: Sequence[Message], roles: tuple[str, ...] = ("system", "user", "tool")) -> Iterator[_Source]:
+    """What others than the model said, newest first; strings that JSON had to escape are read out of it."""
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message.role not in roles:
+            continue
+        text = text_of(message.content)
+        kind: Literal["request", "observation"] = "observation" if message.role == "tool" else "request"
+        yield _Source(index, text, kind)
+        if "\\" in text and (value := read_json(text)) is not None:
+            yield from (_Source(index, leaf, kind, path) for path, leaf in leaves(value) if isinstance(leaf, str))
+
+
+def _from_text(value: str, sources: list[_Source]) -> Derivation | None:
+    for source in sources:
+        if (span := find_verbatim(source.text, value)) is not None:
+            return Derivation("verbatim", (source.at(*span),))
+    if len(value) > MAX_SPELLED:
+        return None
+    wanted = squeeze(value)
+    for source in sources:
+        if wanted and wanted in squeeze(source.text) and (span := find_folded(source.text, value)) is not None:
+            return Derivation("spelling", (source.at(*span),))
+    return None
+
+
+def _from_number(value: Any, sources: list[_Source]) -> Derivation | None:
+    number = read_number(value)
+    if number is None:
+        return None
+    for source in sources:
+        for quantity in quantities(source.text):
+            if quantity.value == number:
+                return Derivation("number", (source.at(quantity.start, quantity.end),))
+            if number in quantity.converted:
+                return Derivation("unit", (source.at(quantity.start, quantity.end),))
+    return None
+
+
+def _from_date(value: Any, sources: list[_Source]) -> Derivation | None:
+    """A date said in any way; a year not said with it, and a time other than midnight, must stand elsewhere."""
+    read = read_date(value) if isinstance(value, str) else None
+    if read is None:
+        return None
+    day, time = read
+    needed = [] if time in (None, "00:00") else [time]
+    for source in sources:
+        for written in dates(source.text):
+            for reading in written.readings:
+                if reading in ((day.year, day.month, day.day), (None, day.month, day.day)):
+                    said = needed if reading[0] else [*needed, str(day.year)]
+                    places = [_place(text or "", sources) for text in said]
+                    if all(places):
+                        return Derivation("date", (source.at(written.start, written.end), *filter(None, places)))
+    return None
+
+
+def _place(text: str, sources: list[_Source]) -> Evidence | None:
+    """Where a year or a time stands, alone or at the beginning or the end of a longer one."""
+    for source in sources:
+        for word in words(source.text):
+            if word.text == text or word.text.startswith((f"{text}-", f"{text}:")):
+                return source.at(word.start, word.end)
+    return None
+
+
+def _from_schema(value: Any, parameters: Raw | None, path: str) -> Derivation | None:
+    if parameters is None:
+        return None
+    named = named_values(parameters, path)
+    evidence = (Evidence("schema", path=path, value=str(value)),)
+    if _holds(named.default, value):
+        return Derivation("default", evidence)
+    return Derivation("enum", evidence) if _holds(named.allowed, value) else None
+
+
+def _holds(values: tuple[Any, ...], value: Any) -> bool:
+    return any(type(item) is type(value) and item == value for item in values)
+
+
+def _from_arithmetic(value: Any, sources: list[_Source]) -> Derivation | None:
+    number = read_number(value)
+    if number is None:
+        return None
+    known: dict[Decimal, tuple[_Source, Quantity]] = {}
+    for source in sources:
+        for quantity in quantities(source.text):
+            known.setdefault(quantity.value, (source, quantity))
+            if len(known) > MAX_OPERANDS:
+                return None
+    for left, right in combinations(known, 2):
+        if number in (left + right, left - right, right - left, left * right):
+            pair = (known[left], known[right])
+            return Derivation("arithmetic", tuple(source.at(item.start, item.end) for source, item in pair))
+    return None

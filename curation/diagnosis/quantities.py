@@ -1,0 +1,93 @@
+"""Numbers in a text, in figures and in small number words, with the unit that follows them."""
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import NamedTuple
+
+from curation.diagnosis.tokens import fold, words
+
+_FIGURES = re.compile(r"(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,30}(?:\.\d{1,30})?)([^\W\d_]{1,10})?")
+_SPELLED = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_WORDS = {word: Decimal(number) for number, word in enumerate(_SPELLED)} | {
+    "a": Decimal(1),
+    "an": Decimal(1),
+    "single": Decimal(1),
+    "both": Decimal(2),
+    "couple": Decimal(2),
+    "dozen": Decimal(12),
+}
+_CHINESE = re.compile(r"([一二两三四五六七八九十])(?=[个件张份间位台本只条双瓶箱盒])")
+_CHINESE_NUMBERS = {character: Decimal(number) for number, character in enumerate("一二三四五六七八九十", 1)} | {
+    "两": Decimal(2)
+}
+_UNIT_AFTER = re.compile(r"\s?(%|分钟|小时|天|周|万|千|[^\W\d_]{1,10})")
+
+_SECONDS, _PARTS = ("60",), ("0.01",)
+_FACTORS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("min", "mins", "minute", "minutes", "分钟"), _SECONDS),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours", "小时"), ("60", "3600")),
+    **dict.fromkeys(("day", "days", "天"), ("24", "1440", "86400")),
+    **dict.fromkeys(("week", "weeks", "周"), ("7", "168", "604800")),
+    **dict.fromkeys(("%", "percent"), _PARTS),
+    **dict.fromkeys(("k", "thousand", "km", "kg", "kilometers", "kilograms", "s", "sec", "seconds"), ("1000",)),
+    **dict.fromkeys(("m", "meters", "metres"), ("100", "0.001")),
+    **dict.fromkeys(("g", "grams"), ("0.001",)),
+    **dict.fromkeys(("cm",), ("0.01", "10")),
+    **dict.fromkeys(("million",), ("1000000",)),
+    **dict.fromkeys(("dozen",), ("12",)),
+    **dict.fromkeys(("万",), ("10000",)),
+    **dict.fromkeys(("千",), ("1000",)),
+    **dict.fromkeys(("usd", "dollar", "dollars", "eur", "euro", "euros"), ("100",)),
+    **dict.fromkeys(("kb", "mb", "gb"), ("1000", "1024")),
+}
+
+
+class Quantity(NamedTuple):
+    """A number as a text writes it: its value, its place, and what it is worth in smaller or larger units."""
+
+    value: Decimal
+    start: int
+    end: int
+    converted: tuple[Decimal, ...] = ()
+
+
+def quantities(text: str) -> Iterator[Quantity]:
+    """The numbers of a text that stand alone or before a unit; digits inside a name are none."""
+    for word in words(text):
+        folded = fold(word.text)
+        match = _FIGURES.fullmatch(folded)
+        if match is None:
+            if folded in _WORDS:
+                yield Quantity(_WORDS[folded], word.start, word.end, _converted(_WORDS[folded], text, word.end))
+            continue
+        value = Decimal(match[1].replace(",", ""))
+        if match[2] is None:
+            cents = (value * 100,) if text[word.start - 1 : word.start] in tuple("$€£¥") else ()
+            yield Quantity(value, word.start, word.end, (*cents, *_converted(value, text, word.end)))
+        elif match[2] in _FACTORS:
+            yield Quantity(value, word.start, word.end, _times(value, match[2]))
+    for match in _CHINESE.finditer(text):
+        yield Quantity(_CHINESE_NUMBERS[match[1]], *match.span())
+
+
+def read_number(value: object) -> Decimal | None:
+    """The number that a value is, or that its text is, and nothing else."""
+    match value:
+        case bool():
+            return None
+        case int() | float():
+            return Decimal(repr(value)) if abs(value) < 10**30 else None
+        case str() if (found := _FIGURES.fullmatch(value)) and found[2] is None:
+            return Decimal(found[1].replace(",", ""))
+        case _:
+            return None
+
+
+def _converted(value: Decimal, text: str, end: int) -> tuple[Decimal, ...]:
+    match = _UNIT_AFTER.match(text, end)
+    return () if match is None else _times(value, fold(match[1]))
+
+
+def _times(value: Decimal, unit: str) -> tuple[Decimal, ...]:
+    return tuple(value * Decimal(factor) for factor in _FACTORS.get(unit, ()))

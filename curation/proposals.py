@@ -1,0 +1,144 @@
+"""Corrections: what a rule can justify from the record, and what people hand in as a file of JSON lines."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from curation.diagnosis.argument import right_value
+from curation.diagnosis.arguments import arguments_of, swap
+from curation.diagnosis.derivation import derives
+from curation.diagnosis.evidence import Case, Reading, read_case
+from curation.diagnosis.recovery import recoveries
+from curation.errors import UsageError
+from schemas.canonical import UnreadableError, parse, raw
+from schemas.statements import Finding
+from schemas.trajectory import Author, Reads, ToolCall
+
+SWAP = Author("rule", "swap-value", "1")
+RECOVERED = Author("rule", "recovered-in-log", "1")
+
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class ProposedCall(NamedTuple):
+    """A call to be executed: its tool, and its arguments as canonical bytes of a JSON object."""
+
+    name: str
+    arguments: Raw
+
+
+class Proposal(NamedTuple):
+    """What should have been called at a decision.
+
+    ``call`` is the uid of the wrong call that ``calls`` stand for, None for the whole message. Several calls are taken
+    in order: what takes an effect back first, the right call last. ``reads`` is what the author had read.
+    """
+
+    trajectory: str
+    message: int
+    call: str | None
+    calls: tuple[ProposedCall, ...]
+    author: Author
+    reads: tuple[Reads, ...]
+
+
+class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: Name
+    arguments: dict[str, Any]
+
+
+class ProposalLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One line of a proposals file.
+
+    The trajectory is named by its id or by the record's own ``key``. ``author`` is a person's name, or an Author for
+    anybody else. Without ``reads`` an author is taken to have read the whole log, the error included.
+    """
+
+    message: Annotated[int, msgspec.Meta(ge=0)]
+    calls: Annotated[tuple[_Call, ...], msgspec.Meta(min_length=1)]
+    author: Name | Author
+    trajectory: Name | None = None
+    key: Name | None = None
+    call: str | None = None
+    reads: tuple[Reads, ...] = ("request", "schema", "observation")
+
+    def proposal(self, trajectory_id: str) -> Proposal:
+        """The proposal for the trajectory that this line names."""
+        author = self.author if isinstance(self.author, Author) else Author("human", self.author)
+        calls = tuple(ProposedCall(call.name, raw(call.arguments)) for call in self.calls)
+        return Proposal(trajectory_id, self.message, self.call, calls, author, self.reads)
+
+
+def propose(case: Case, finding: Finding) -> Proposal | None:
+    """The correction that a rule can justify for a finding, or None.
+
+    First the one value of the request in the place of the wrong one, read from what stood before the call. Else the
+    model's own later call, if every value of it already followed from what stood before the wrong one; that rule has
+    read what the environment answered.
+    """
+    reading = read_case(case)
+    wrong = next((call for _, call in reading.calls if call.uid == finding.call), None)
+    if wrong is None:
+        return None
+    return _swap(reading, finding, wrong) or _recovered(reading, finding, wrong)
+
+
+def read_proposals(path: Path) -> tuple[ProposalLine, ...]:
+    """The proposals of a file of JSON lines. Raises UsageError with file and line for the first that is none."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; give a readable file of JSON lines") from None
+    return tuple(_lines(path, data))
+
+
+def _swap(reading: Reading, finding: Finding, wrong: ToolCall) -> Proposal | None:
+    places = [item.path for item in finding.evidence if item.kind == "call" and item.call == wrong.uid and item.path]
+    if finding.label != "argument" or not places:
+        return None
+    changes: dict[str, Any] = {}
+    for path in places:
+        right = right_value(reading, finding.message, wrong, path)
+        if right is None:
+            return None
+        changes[path] = right.value
+    reads: tuple[Reads, ...] = ("request", "schema")
+    if "observation" in finding.reads:
+        reads = (*reads, "observation")
+    return _proposal(reading, finding, wrong, swap(arguments_of(wrong), changes), SWAP, reads)
+
+
+def _recovered(reading: Reading, finding: Finding, wrong: ToolCall) -> Proposal | None:
+    recovery = next((item for item in recoveries(reading, (finding,)) if item.call == wrong.uid), None)
+    if recovery is None:
+        return None
+    right = next(call for _, call in reading.calls if call.uid == recovery.recovered_call)
+    arguments = arguments_of(right)
+    if not derives(arguments, reading.messages[: finding.message], reading.parameters(right.name)):
+        return None
+    return _proposal(reading, finding, wrong, arguments, RECOVERED, ("request", "schema", "observation"))
+
+
+def _proposal(
+    reading: Reading, finding: Finding, wrong: ToolCall, arguments: Any, author: Author, reads: tuple[Reads, ...]
+) -> Proposal:
+    calls = (ProposedCall(wrong.name, raw(arguments)),)
+    return Proposal(reading.case.trajectory_id, finding.message, wrong.uid, calls, author, reads)
+
+
+def _lines(path: Path, data: bytes) -> Iterator[ProposalLine]:
+    for number, line in enumerate(data.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            found = msgspec.convert(parse(line)[0], ProposalLine)
+        except UnreadableError as error:
+            raise UsageError(f"{path}:{number}: {error}; write one JSON object a line") from None
+        except msgspec.ValidationError as error:
+            raise UsageError(f"{path}:{number}: {error}") from None
+        if (found.trajectory is None) == (found.key is None):
+            raise UsageError(f"{path}:{number}: name the trajectory by either 'trajectory' or 'key'")
+        yield found
