@@ -15,13 +15,14 @@ Method = Literal["wilson", "wilson_one_task", "wilson_effective_n"]
 METHODS: dict[Method, str] = {
     "wilson": "Wilson on attempts: every task of the stratum has one attempt, so attempts are independent.",
     "wilson_one_task": (
-        "Wilson on the attempts of one single task: it speaks of that task, not of other tasks of the stratum."
+        "Wilson on one task: all attempts of the stratum are of one single task, so the interval speaks of that task "
+        "and not of others."
     ),
     "wilson_effective_n": (
-        "The task is the unit, as attempts of one task resemble each other. Wilson at the effective number of "
-        "attempts, attempts / (1 + (m - 1) icc): m is attempts per task (weighted by attempts), icc the intra-class "
-        "correlation of kept within tasks, pooled over the strata of the table (1 where nothing varies). The quantile "
-        "is Student's t with as many degrees of freedom as the table has tasks more than strata."
+        "Wilson on the effective n: the task is the unit, as attempts of one task resemble each other. n is attempts / "
+        "(1 + (m - 1) icc), where m is attempts per task (weighted by attempts) and icc the intra-class correlation of "
+        "kept within tasks, pooled over the strata of the table (1 where nothing varies); the quantile is Student's t "
+        "with as many degrees of freedom as the table has tasks more than strata."
     ),
 }
 

@@ -7,7 +7,7 @@ from html import escape
 from reports.notes import count
 from reports.selection_bias import SelectionBias
 from reports.strata import Stratification
-from reports.table import COLUMNS, percent, row_names
+from reports.table import COLUMNS, never_kept_text, percent, row_names
 from schemas.display import clean_line
 
 _SYNTAX = re.compile(r"([\\`*_\[\]|~#$])")
@@ -50,6 +50,7 @@ def _stratum(table: Stratification) -> list[str]:
         f"## By {_inert(table.source)}",
         f"Total variation: {moved}.{worth}",
         _table(("Stratum", *(column.heading for column in COLUMNS)), rows),
+        *filter(None, (never_kept_text(table),)),
     ]
 
 

@@ -68,9 +68,9 @@ def notes_on(facts: Facts) -> tuple[Note, ...]:
     return tuple(Note(about, text) for about, text in notes.items() if text)
 
 
-def count(number: int, noun: str) -> str:
+def count(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun: ``1 attempt``, ``2,000 attempts``."""
-    return f"{number:,} {noun if number == 1 else noun + 's'}"
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def _unit(facts: Facts) -> str:
@@ -107,7 +107,7 @@ def _rule(facts: Facts) -> str:
 def _intervals(facts: Facts) -> str:
     rows: Iterable[Row] = (facts.overall, *(row for table in facts.strata for row in table.rows))
     used = {rate.interval for row in rows for rate in (row, row.verdicts)}
-    texts = " ".join(f"{name}: {text}" for name, text in METHODS.items() if name in used)
+    texts = " ".join(text for method, text in METHODS.items() if method in used)
     return f"All intervals are 95 % intervals. {texts}" if texts else ""
 
 
@@ -117,7 +117,7 @@ def _positivity(facts: Facts) -> str:
         return ""
     if not empty:
         return "Every stratum of every table has at least one kept attempt, so a weight exists for each."
-    listed = ", ".join(f"{count(number, 'stratum').replace('stratums', 'strata')} of {by}" for by, number in empty)
+    listed = ", ".join(f"{count(number, 'stratum', 'strata')} of {by}" for by, number in empty)
     return (
         f"Nothing is kept in {listed}. These stay in the tables; their weight is undefined, as no weight can create "
         "examples. Statements about all attempts cannot be made from the kept ones."

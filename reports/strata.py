@@ -14,7 +14,6 @@ from reports.intervals import Clustering, Clusters, Method, clustering, estimate
 MISSING = "missing"
 NOTHING_KEPT = "undefined: nothing is kept, so there is no mix to compare"
 NO_ATTEMPTS = "undefined: there are no attempts"
-NO_WEIGHT = "undefined: no weight can create examples"
 
 _NUMBER = re.compile(r"([0-9]+)")
 

@@ -1,19 +1,20 @@
 """A report's rows as text for people: the one place that words its numbers, for a page, Markdown and a terminal."""
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import count
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from reports.intervals import Method
-from reports.strata import MISSING, NO_WEIGHT, Rate, Row
+from reports.notes import count
+from reports.strata import MISSING, Rate, Row, Stratification
 from schemas.display import clean_line
 
 UNDEFINED = "undefined"
 
-_METHODS: dict[Method, str] = {
-    "wilson": "Wilson",
-    "wilson_one_task": "Wilson, one task",
-    "wilson_effective_n": "Wilson, effective n",
+_COUNTED_AS: dict[Method, str] = {
+    "wilson": "attempts",
+    "wilson_one_task": "one task",
+    "wilson_effective_n": "effective n",
 }
 
 
@@ -37,53 +38,62 @@ def rate_text(rate: Rate | Row) -> str:
     return f"{percent(rate.retention)} [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
 
 
-def weight_text(row: Row) -> str:
-    """Attempts per kept attempt, or why there is no such number."""
-    return NO_WEIGHT if row.attempts_per_kept is None else f"{row.attempts_per_kept:.2f}"
+def never_kept_text(table: Stratification) -> str:
+    """What is to be said of strata in which nothing is kept, empty where there are none."""
+    if not table.never_kept:
+        return ""
+    strata = count(table.never_kept, "stratum", "strata")
+    return f"Nothing is kept in {strata}: weight undefined, no weight can create examples."
 
 
 def row_names(rows: Iterable[Row], limit: int = 80) -> list[str]:
     """Safe, non-empty, distinct names of rows. A value that reads ``missing`` is quoted, the missing row is not."""
     names: dict[str, None] = {}
+    taken: Counter[str] = Counter()
     for row in rows:
         name = MISSING if row.missing else clean_line(row.value, limit)
         if not row.missing and name in ("", MISSING):
             name = f'"{name}"'
-        names[next(free for free in _variants(name) if free not in names)] = None
+        base = name
+        while name in names:
+            taken[base] += 1
+            name = f"{base} ({taken[base] + 1})"
+        names[name] = None
     return list(names)
 
 
 COLUMNS: tuple[Column, ...] = (
-    Column("Tasks kept", "tasks with a kept attempt, of all tasks", lambda row: f"{row.tasks_kept:,} of {row.tasks:,}"),
-    Column("Attempts", "tries of these tasks", lambda row: f"{row.attempts:,}"),
-    Column("Unknown", "attempts without a verdict", lambda row: f"{row.unknown:,}"),
-    Column("Faults", "attempts that met a fault of environment or provider", lambda row: f"{row.faults:,}"),
-    Column("Successes", "attempts with outcome success", lambda row: f"{row.successes:,}"),
-    Column("Kept", "attempts the rule keeps", lambda row: f"{row.kept:,}"),
+    Column("Attempts", "tries of the tasks of this stratum", lambda row: f"{row.attempts:,}"),
+    Column("Kept", "attempts that are kept", lambda row: f"{row.kept:,}"),
     Column("Retention", "kept of all attempts, 95 % interval", rate_text),
-    Column(
-        "Interval",
-        "how the interval is made, and how many independent attempts it counts with",
-        lambda row: _method(row),
-    ),
-    Column(
-        "Without unknown and faults",
-        "kept of the attempts with a known verdict and no fault, 95 % interval",
-        lambda row: f"{row.verdicts.kept:,} of {row.verdicts.attempts:,}: {rate_text(row.verdicts)}",
-    ),
     Column("Share before", "of all attempts", lambda row: percent(row.share_before)),
     Column("Share after", "of kept attempts", lambda row: percent(row.share_after)),
-    Column("Attempts per kept", "also the weight back to the mix of all attempts", weight_text),
+    Column("Unknown", "attempts without a verdict", lambda row: f"{row.unknown:,}"),
+    Column("Faults", "attempts that met a fault of environment or provider", lambda row: f"{row.faults:,}"),
+    Column(
+        "Without unknown and faults",
+        "kept of the attempts with a verdict and without fault, 95 % interval; the same where there are no others",
+        lambda row: _verdicts(row),
+    ),
+    Column("Successes", "attempts with outcome success", lambda row: f"{row.successes:,}"),
+    Column("Tasks kept", "tasks with a kept attempt, of all tasks", lambda row: f"{row.tasks_kept:,} of {row.tasks:,}"),
+    Column("Attempts per kept", "also the weight back to the mix of all attempts", lambda row: _weight(row)),
+    Column("Wilson on", "what the interval of the retention counts as independent", lambda row: _counted_as(row)),
 )
 
 
-def _variants(name: str) -> Iterator[str]:
-    yield name
-    yield from (f"{name} ({number})" for number in count(2))
+def _verdicts(row: Row) -> str:
+    if row.verdicts.attempts == row.attempts:
+        return "the same"
+    return f"{row.verdicts.kept:,} of {row.verdicts.attempts:,}: {rate_text(row.verdicts)}"
 
 
-def _method(row: Row) -> str:
+def _weight(row: Row) -> str:
+    return UNDEFINED if row.attempts_per_kept is None else f"{row.attempts_per_kept:.2f}"
+
+
+def _counted_as(row: Row) -> str:
     if row.interval is None or row.effective_n is None:
         return UNDEFINED
     size = f" {row.effective_n:.1f}" if row.interval == "wilson_effective_n" else ""
-    return f"{_METHODS[row.interval]}{size}"
+    return f"{_COUNTED_AS[row.interval]}{size}"
