@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.validators import validator_for
 from msgspec import UNSET
 from referencing import Registry
 
@@ -43,7 +44,10 @@ class Toolbox:
     def __init__(self, *tools: Tool) -> None:
         self._tools = {tool.name: tool for tool in tools}
         nowhere: Registry[Any] = Registry()  # a reference that leaves the schema resolves to nothing
-        self._validators = {tool.name: Draft202012Validator(dict(tool.parameters), registry=nowhere) for tool in tools}
+        self._validators = {
+            tool.name: validator_for(tool.parameters, default=Draft202012Validator)(tool.parameters, registry=nowhere)
+            for tool in tools
+        }
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:

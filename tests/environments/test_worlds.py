@@ -1,6 +1,7 @@
 """What every world must do, in this process and in a worker."""
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -8,10 +9,11 @@ from msgspec.structs import replace
 
 from environments.blobs import MAX_IMAGE, MemoryBlobs
 from environments.catalogue import find
-from environments.protocol import Controls, Session, SnapshotError, StartError
+from environments.protocol import Controls, Session, SnapshotError, StartError, fault_of
 from environments.worker import Worker
 from schemas.objects import Snapshot
 from schemas.trajectory import Task, ToolCall
+from tests.eight import records
 from tests.environments.calls import call, task, unparsable
 
 Opener = Callable[[Task | Snapshot, MemoryBlobs], Session]
@@ -165,21 +167,25 @@ def test_two_hash_seeds_give_equal_answers_and_digests(name: str, blobs: MemoryB
     assert seen[0] == seen[1]
 
 
-# The calls and answers of eight recorded runs: what the log says, and whether the world really answered it.
-RECORDED = [
-    ("fail_A18", "A18", '{"error":"unknown_sku","sku":"A18"}', True),
-    ("first_ok", "A17", '{"sku":"A17","city":"Hangzhou","stock":2}', True),
-    ("pasted_old_error", "A17", '{"error":"unknown_sku","sku":"A18"}', False),
-    ("pasted_result", "A18", '{"sku":"A17","city":"Hangzhou","stock":2}', False),
-]
+def recorded() -> Iterator[tuple[str, ToolCall, str]]:
+    """Run, call and logged answer of the shared records."""
+    for record in records():
+        for asked, told in pairwise(record["messages"]):
+            for one in asked.get("tool_calls", ()):
+                arguments = msgspec.json.decode(one["function"]["arguments"])
+                yield record["id"], call(one["function"]["name"], **arguments), told["content"]
 
 
-@pytest.mark.parametrize(("record", "sku", "answer", "real"), RECORDED, ids=[row[0] for row in RECORDED])
-def test_a_recorded_answer_is_reproduced_exactly_where_it_is_real(
-    record: str, sku: str, answer: str, real: bool
-) -> None:
-    with find("inventory").open(Task(), Controls(), MemoryBlobs()) as world:
-        assert (world.call([call("get_stock", sku=sku)])[0].raw == answer) is real
+def test_a_recorded_answer_is_reproduced_exactly_where_it_is_real(opener: Opener, blobs: MemoryBlobs) -> None:
+    with opener(Task(), blobs) as world:
+        differing = {run for run, asked, answer in recorded() if world.call([asked])[0].raw != answer}
+    assert differing == {"pasted_old_error", "pasted_result", "timeout"}
+
+
+def test_the_recorded_time_out_is_a_declared_fault() -> None:
+    spec = find("inventory").spec
+    faults = {run for run, _, answer in recorded() if fault_of(spec, msgspec.json.decode(answer)) is not None}
+    assert faults == {"timeout"}
 
 
 def test_only_booking_answers_a_call_that_does_not_parse(blobs: MemoryBlobs) -> None:
