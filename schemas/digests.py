@@ -5,7 +5,8 @@ chain over all messages before it; its information is the same chain without the
 messages that carry a call; its action is the calls, or the text where there is none.
 """
 
-import hashlib
+from hashlib import sha256
+from operator import itemgetter
 from typing import Any
 
 from msgspec import UNSET
@@ -13,7 +14,7 @@ from msgspec import UNSET
 from schemas.canonical import digest, encode
 from schemas.trajectory import Message, Part, Record, Task, ToolCall, Trajectory
 
-_START = hashlib.sha256(b"context/1").digest()
+_START = sha256(b"context/1").digest()
 
 
 class Decision(Record, frozen=True):
@@ -37,18 +38,21 @@ def decisions_of(trajectory: Trajectory) -> tuple[Decision, ...]:
     error_seen = partial = False
     for index, message in enumerate(trajectory.messages):
         if message.role == "tool":
-            waiting.append(_answer(message, ordinals))
+            position = -1 if message.answers is None else ordinals.get(message.answers.uid, -1)
+            waiting.append((position, _seen(_answer(message, position))))
         else:
-            for _, seen in sorted(waiting, key=_order):
-                context, information = _link(context, seen), _link(information, seen)
-            waiting.clear()
+            if waiting:
+                waiting.sort(key=itemgetter(0))
+                for _, seen in waiting:
+                    context, information = _link(context, seen), _link(information, seen)
+                waiting.clear()
             partial = partial or message.hidden is not None
             if message.role == "assistant":
                 found.append(_decision(index, message, context, information, error_seen, partial))
                 for call in message.tool_calls:
                     ordinals[call.uid] = len(ordinals)
-            seen = encode(visible(message))
-            known = encode(visible(message, wording=False)) if message.tool_calls else seen
+            seen = _seen(visible(message))
+            known = _seen(visible(message, wording=False)) if message.tool_calls else seen
             context, information = _link(context, seen), _link(information, known)
         error_seen = error_seen or message.error is not None
     return tuple(found)
@@ -85,22 +89,21 @@ def attempt_id(trajectory: Trajectory, raw_digest: str) -> str | None:
 def _decision(
     index: int, message: Message, context: bytes, information: bytes, error_seen: bool, partial: bool
 ) -> Decision:
-    tools = tuple(dict.fromkeys(call.name for call in message.tool_calls))
+    calls = message.tool_calls
+    tools = (calls[0].name,) if len(calls) == 1 else tuple(dict.fromkeys(call.name for call in calls))
     return Decision(index, context.hex(), information.hex(), action_digest(message), tools, error_seen, partial)
 
 
-def _answer(message: Message, ordinals: dict[str, int]) -> tuple[int, bytes]:
-    position = -1 if message.answers is None else ordinals.get(message.answers.uid, -1)
-    error = "" if message.error is None else message.error.message
-    return position, encode(["tool", position, _text(message.content), error])
+def _answer(message: Message, position: int) -> list[Any]:
+    return ["tool", position, _text(message.content), "" if message.error is None else message.error.message]
 
 
-def _order(answer: tuple[int, bytes]) -> int:
-    return answer[0]
+def _seen(value: list[Any]) -> bytes:
+    return sha256(encode(value)).digest()
 
 
 def _link(chain: bytes, seen: bytes) -> bytes:
-    return hashlib.sha256(chain + hashlib.sha256(seen).digest()).digest()
+    return sha256(chain + seen).digest()
 
 
 def _task(task: Task) -> list[Any]:

@@ -16,6 +16,7 @@ from curation.store.tables import (
     TABLES,
     Row,
     object_row,
+    record_batch,
     selection_row,
     sighting_row,
     statement_row,
@@ -109,7 +110,7 @@ class Batch:
         self._rows[table], self._weight[table] = [], 0
         if self._spooler is None:
             self._spooler = _Spooler(self._uri)
-        self._spooler.put(table, pa.RecordBatch.from_pylist(rows, schema=TABLES[table]))
+        self._spooler.put(table, record_batch(table, rows))
 
 
 class _Spooler:

@@ -1,6 +1,6 @@
 """A store: opened by its address, read by id or by SQL, written by one function."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -59,13 +59,19 @@ class Store:
 
         Raises StoreError where a data file is torn: counting what is left would be a wrong number.
         """
-        for table, paths in self._torn.items():
-            if paths:
-                raise StoreError(
-                    f"table {table!r} has a torn or missing file {paths[0]!r}: restore it from a copy; "
-                    "single records in other files stay readable with `curate show ID`"
-                )
+        self._refuse_torn()
         return self._query(query, params)
+
+    def stream(self, query: str, params: Mapping[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
+        """The result of one query in batches of so many rows, without holding it; ``params`` are bound by name.
+
+        Another query on this store ends it. Raises as ``sql`` does.
+        """
+        self._refuse_torn()
+        try:
+            yield from self._connection.sql(query, params=dict(params)).to_arrow_reader(rows)
+        except duckdb.Error as error:
+            raise UsageError(f"query failed: {error}") from error
 
     def trajectory(self, identity: str) -> Trajectory:
         """The record of that id, verified. Raises NotFoundError, or StoreError where its bytes are not its name's."""
@@ -108,6 +114,14 @@ class Store:
         written = {table: self._put(table, staged.get(table, []), batch.ids(table)) for table in TABLES}
         self._load()
         return written
+
+    def _refuse_torn(self) -> None:
+        for table, paths in self._torn.items():
+            if paths:
+                raise StoreError(
+                    f"table {table!r} has a torn or missing file {paths[0]!r}: restore it from a copy; "
+                    "single records in other files stay readable with `curate show ID`"
+                )
 
     def _load(self) -> None:
         self._tables = {table: files.open_table(self.uri, table) for table in TABLES}

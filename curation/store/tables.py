@@ -4,13 +4,15 @@ Every row has an ``id`` that is the SHA-256 of what it holds (``record``, or ``b
 is hashing. The other columns repeat what queries need.
 """
 
+from collections.abc import Sequence
+from itertools import accumulate, chain
 from typing import Any
 
 import pyarrow as pa
 from msgspec import UNSET
 
 from schemas.canonical import digest, encode
-from schemas.digests import decisions_of, task_key
+from schemas.digests import Decision, decisions_of, task_key
 from schemas.objects import Object, Sighting
 from schemas.selection import Selection
 from schemas.statements import Annotation, Finding, Statement, Value, Verification, slot
@@ -148,18 +150,7 @@ def trajectory_row(trajectory: Trajectory, record: bytes, attempt: str | None) -
         "fork_kind": fork.kind if fork else None,
         "messages": len(trajectory.messages),
         "calls": sum(len(message.tool_calls) for message in trajectory.messages),
-        "decisions": [
-            {
-                "message": decision.message,
-                "context": decision.context,
-                "information": decision.information,
-                "action": decision.action,
-                "tools": list(decision.tools),
-                "error_seen": decision.error_seen,
-                "partial": decision.partial,
-            }
-            for decision in decisions_of(trajectory)
-        ],
+        "decisions": decisions_of(trajectory),
     }
 
 
@@ -216,6 +207,25 @@ def selection_row(selection: Selection) -> Row:
     record = encode(selection)
     columns = {name: getattr(selection, name) for name in TABLES["selections"].names[2:]}
     return {"id": digest(record), "record": record.decode(), **columns, "failed": list(selection.failed)}
+
+
+def record_batch(table: str, rows: Sequence[Row]) -> pa.RecordBatch:
+    """Rows of a table as columns."""
+    schema = TABLES[table]
+    columns = [
+        _decisions([row[field.name] for row in rows])
+        if field.name == "decisions"
+        else pa.array([row[field.name] for row in rows], field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _decisions(rows: Sequence[Sequence[Decision]]) -> pa.Array:
+    offsets = list(accumulate((len(row) for row in rows), initial=0))
+    every = list(chain.from_iterable(rows))
+    fields = [pa.array([getattr(decision, field.name) for decision in every], field.type) for field in list(_DECISION)]
+    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(fields, fields=list(_DECISION)))
 
 
 def slot_digest(statement: Statement) -> str:
