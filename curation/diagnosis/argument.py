@@ -6,7 +6,8 @@ where the environment confirms that the call failed; then the rule says that it 
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any
 
 from curation.diagnosis.arguments import arguments_of, leaves, swap
 from curation.diagnosis.dates import read_date
@@ -14,18 +15,12 @@ from curation.diagnosis.derivation import Candidate, candidates, derive
 from curation.diagnosis.evidence import Reading, shown
 from curation.diagnosis.exclusions import excludes
 from curation.diagnosis.quantities import read_number
-from curation.diagnosis.tokens import fold, is_name, occurs
+from curation.diagnosis.tokens import fold, is_name, occurs, squeeze
 from schemas.statements import Evidence, Finding
 from schemas.tool_schema import check_arguments
 from schemas.trajectory import ToolCall, text_of
 
-
-class Wrong(NamedTuple):
-    """A value of a call that nothing before it gives, and the other things of its kind that the users named."""
-
-    path: str
-    value: Any
-    candidates: tuple[Candidate, ...]
+MAX_NAMES = 50  # of one call that are looked for
 
 
 def find(reading: Reading) -> Iterator[Finding]:
@@ -69,8 +64,9 @@ def _unseen_names(reading: Reading, index: int, call: ToolCall, arguments: Any, 
     """The finding that the prefix alone gives."""
     evidence: list[Evidence] = []
     taken: set[str] = set()
-    for path, value in leaves(arguments):
-        if not (isinstance(value, str) and is_name(value)) or _seen(reading, index, call, path, value, suspects):
+    names = ((path, value) for path, value in leaves(arguments) if isinstance(value, str) and is_name(value))
+    for path, value in islice(names, MAX_NAMES):
+        if _seen(reading, index, call, path, value, suspects):
             continue
         right = right_value(reading, index, call, path)
         if right is None:
@@ -90,12 +86,9 @@ def _failed(reading: Reading, index: int, call: ToolCall, arguments: Any) -> Fin
     if failure is None:
         return None
     prefix, parameters = reading.messages[:index], reading.parameters(call.name)
-    unseen = [
-        (path, value)
-        for path, value in leaves(arguments)
-        if _typed(value) and derive(value, prefix, parameters, path) is None
-    ]
-    if len(unseen) != 1:
+    typed = [(path, value) for path, value in leaves(arguments) if _typed(value)]
+    unseen = [item for item in typed[:MAX_NAMES] if derive(item[1], prefix, parameters, item[0]) is None]
+    if len(unseen) != 1 or len(typed) > MAX_NAMES:
         return None
     path, value = unseen[0]
     if isinstance(value, str) and is_name(value) and _seen(reading, index, call, path, value, set()):
@@ -118,7 +111,8 @@ def _seen(reading: Reading, index: int, call: ToolCall, path: str, value: str, s
     What the environment echoes of a value that was wrong before is no source of it.
     """
     roles = ("system", "user") if fold(value) in suspects else ("system", "user", "tool")
-    if any(message.role in roles and occurs(text_of(message.content), value) for message in reading.messages[:index]):
+    before = (at for at, message in enumerate(reading.messages[:index]) if message.role in roles)
+    if any(occurs(reading.squeezed(at), value) for at in before):
         return True
     tool = (reading.tools or {}).get(call.name)
     if tool is None:
@@ -126,7 +120,7 @@ def _seen(reading: Reading, index: int, call: ToolCall, path: str, value: str, s
     found = derive(value, (), tool.parameters, path)
     if found is not None and found.how == "default":
         return True
-    return found is None and (occurs(tool.description, value) or occurs(bytes(tool.parameters).decode(), value))
+    return found is None and occurs(squeeze(f"{tool.description} {bytes(tool.parameters).decode()}"), value)
 
 
 def _fits(reading: Reading, index: int, call: ToolCall, arguments: Any, path: str, candidate: Candidate) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Raw
 
 from curation.diagnosis.arguments import read_json
+from curation.diagnosis.tokens import squeeze
 from environments.protocol import EnvSpec, Fault, fault_of
 from schemas.objects import ToolSpec
 from schemas.statements import Evidence, Execution, Finding, Label, Outcome, Verification
@@ -60,6 +61,7 @@ class Reading(NamedTuple):
     answers: dict[str, Answer]
     executions: dict[str, Execution]
     tools: dict[str, ToolSpec] | None
+    squeezed_texts: dict[int, str]
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -71,6 +73,12 @@ class Reading(NamedTuple):
         """The index of the last assistant message; of the last message at all where there is none."""
         decisions = (index for index, message in enumerate(self.messages) if message.role == "assistant")
         return max(decisions, default=max(len(self.messages) - 1, 0))
+
+    def squeezed(self, message: int) -> str:
+        """The letters and digits of a message's text, folded; made once."""
+        if message not in self.squeezed_texts:
+            self.squeezed_texts[message] = squeeze(text_of(self.messages[message].content))
+        return self.squeezed_texts[message]
 
     def parameters(self, tool: str) -> Raw | None:
         """The schema of a tool's arguments, None where it is not known."""
@@ -135,7 +143,7 @@ def read_case(case: Case) -> Reading:
         if statement.layer == "execution" and statement.call is not None and statement.execution is not None
     }
     tools = None if case.tools is None else {tool.name: tool for tool in reversed(case.tools)}
-    return Reading(case, tuple(_calls(case.trajectory)), answers, executions, tools)
+    return Reading(case, tuple(_calls(case.trajectory)), answers, executions, tools, {})
 
 
 def confirmed(execution: Execution | None) -> bool:

@@ -5,9 +5,10 @@ import re
 _BEFORE, _AFTER = 40, 6  # characters looked at
 _END = re.compile(r"[.!?。！？;；\n]")
 _ANOTHER = re.compile(
-    r"\b(?:not|no|never|except|but|besides|without|unlike|like|than|instead|replac\w{0,5}|alternatives?|similar"
-    r"|avoid|exclud\w{0,4}|after|before|next|other|another|from|between|through|until|up)\b|n['’]t\b"
-    r"|不|非|除|类似|替代|代替|以外|之外|之后|下一|另",
+    r"\b(?:not|never|no|except|besides|without|unlike|than|instead of|in place of|replac\w{0,5}|alternatives?|similar"
+    r"|avoid|exclud\w{0,4}|next to|after|before|between|(?:anything|everything|all|nothing) but)\b|n['’]t\b"
+    r"|(?<!would )(?<!['’]d )\blike\s$"
+    r"|不|非|除|类似|替代|代替|下一|另",
     re.IGNORECASE,
 )
 

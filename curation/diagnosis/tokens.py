@@ -74,12 +74,12 @@ def find_folded(text: str, value: str) -> tuple[int, int] | None:
     return None
 
 
-def occurs(text: str, value: str) -> bool:
-    """Whether a value may stand in a text in any spelling; only a longer number around it tells it apart.
+def occurs(squeezed: str, value: str) -> bool:
+    """Whether a value may stand in a squeezed text in any spelling; only a longer number around it tells it apart.
 
     Looser than any derivation: where this is False, the value has really not been seen.
     """
-    squeezed, wanted = squeeze(text), squeeze(value)
+    wanted = squeeze(value)
     at = squeezed.find(wanted) if wanted else -1
     for _ in range(MAX_TRIES):
         if at < 0:
