@@ -1,101 +1,75 @@
 """The assistant messages of a fork: the corrected decision, and the calls that take a mistake's effect back."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from msgspec import UNSET
-
+from curation.diagnosis.arguments import arguments_of, leaves, read_json
+from curation.proposals import ProposedCall
 from environments.protocol import EnvSpec
-from schemas.canonical import UnreadableError, encode, parse, raw
+from schemas.canonical import encode, raw
 from schemas.trajectory import Message, ToolCall, call_uid, text_of
 
-Action = tuple[str, Any]  # a tool's name and its arguments as a JSON object
 
-
-def corrected_message(index: int, message: Message, wrong: ToolCall | None, action: Action) -> Message:
-    """A decision with its wrong call swapped and the calls beside it kept.
+def corrected_message(index: int, message: Message, wrong: Sequence[ToolCall], right: ProposedCall) -> Message:
+    """A decision in which the right call stands where the first wrong one stood; the other calls are kept in order.
 
     Reasoning goes. The text stays only if it holds nothing that the correction replaced; where the text itself was the
-    wrong decision (``wrong`` is None) it goes too.
+    wrong decision (there is no wrong call) it goes too.
     """
-    calls = tuple(
-        _call(call.uid, action) if wrong is not None and call.uid == wrong.uid else call for call in message.tool_calls
-    )
-    if wrong is None:
-        calls = (*calls, _call(call_uid(index, len(calls)), action))
-    kept = wrong is not None and not _mentions(text_of(message.content), wrong, action)
-    return Message("assistant", message.content if kept else None, tool_calls=calls)
+    place = next((at for at, call in enumerate(message.tool_calls) if call in wrong), 0)
+    kept = [call for call in message.tool_calls if call not in wrong]
+    actions: list[ToolCall | ProposedCall] = [*kept[:place], right, *kept[place:]]
+    calls = tuple(_as_call(call_uid(index, at), action) for at, action in enumerate(actions))
+    mentioned = not wrong or any(_mentions(text_of(message.content), call, right) for call in wrong)
+    return Message("assistant", None if mentioned else message.content, tool_calls=calls)
 
 
-def turns_of(index: int, actions: Sequence[Action]) -> tuple[Message, ...]:
+def turns_of(index: int, actions: Sequence[ProposedCall]) -> tuple[Message, ...]:
     """One assistant message an action from message ``index`` on, each followed by its one answer."""
     return tuple(
-        Message("assistant", tool_calls=(_call(call_uid(index + 2 * step, 0), action),))
-        for step, action in enumerate(actions)
+        Message("assistant", tool_calls=(_as_call(call_uid(index + 2 * turn, 0), action),))
+        for turn, action in enumerate(actions)
     )
 
 
-def compensation(wrong: ToolCall, answer: str, spec: EnvSpec) -> Action | None:
+def compensation(wrong: ToolCall, answer: str, spec: EnvSpec) -> ProposedCall | None:
     """The call that takes a write back by the environment's declaration, or None where it declares none that fits."""
     undo = spec.undo.get(wrong.name)
     if undo is None:
         return None
-    sources = {"arguments": arguments_of(wrong), "answer": _object(answer)}
+    sources = {"arguments": arguments_of(wrong), "answer": read_json(answer)}
     found: dict[str, Any] = {}
     for name, (source, field) in undo.arguments.items():
         value = sources[source]
-        if value is None or field not in value:
+        if not isinstance(value, dict) or field not in value:
             return None
         found[name] = value[field]
-    return undo.tool, found
+    return ProposedCall(undo.tool, raw(found))
 
 
-def arguments_of(call: ToolCall) -> dict[str, Any] | None:
-    """The arguments of a call as a JSON object, or None where they do not parse."""
-    return None if call.arguments is UNSET else _object(bytes(call.arguments))
-
-
-def same_action(call: ToolCall, action: Action) -> bool:
+def same_action(call: ToolCall, action: ProposedCall) -> bool:
     """Whether a call is this action: the same tool, and arguments that are the same JSON value."""
     arguments = arguments_of(call)
-    return arguments is not None and call.name == action[0] and encode(arguments) == encode(action[1])
+    return arguments is not None and call.name == action.name and encode(arguments) == bytes(action.arguments)
 
 
-def _call(uid: str, action: Action) -> ToolCall:
-    name, arguments = action
-    written = raw(arguments)
-    return ToolCall(uid, name, bytes(written).decode(), arguments=written)
+def _as_call(uid: str, action: ToolCall | ProposedCall) -> ToolCall:
+    match action:
+        case ToolCall():
+            return ToolCall(uid, action.name, action.arguments_text, action.id, action.arguments, action.parse_error)
+        case ProposedCall():
+            return ToolCall(uid, action.name, bytes(action.arguments).decode(), arguments=action.arguments)
 
 
-def _mentions(text: str, wrong: ToolCall, action: Action) -> bool:
+def _mentions(text: str, wrong: ToolCall, right: ProposedCall) -> bool:
     if not text:
         return False
     arguments = arguments_of(wrong)
     if arguments is None:
         return True
-    kept = {encode(value) for value in _leaves(action[1])}
-    replaced = [str(value) for value in _leaves(arguments) if encode(value) not in kept]
-    if wrong.name != action[0]:
+    kept = {encode(value) for _, value in leaves(read_json(bytes(right.arguments)))}
+    replaced = [str(value) for _, value in leaves(arguments) if encode(value) not in kept]
+    if wrong.name != right.name:
         replaced.append(wrong.name)
     folded = text.casefold()
     return any(value.casefold() in folded for value in replaced)
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    match value:
-        case dict():
-            for item in value.values():
-                yield from _leaves(item)
-        case list():
-            for item in value:
-                yield from _leaves(item)
-        case _:
-            yield value
-
-
-def _object(text: str | bytes) -> dict[str, Any] | None:
-    try:
-        value, _ = parse(text.encode() if isinstance(text, str) else text)
-    except UnreadableError:
-        return None
-    return value if isinstance(value, dict) else None

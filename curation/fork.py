@@ -32,7 +32,8 @@ class Forked(NamedTuple):
     """An executed fork with what was confirmed of it and the snapshot it starts from.
 
     ``settled`` is the logical digest, without the trail of calls, after the last new call. ``accepted``: the task's
-    check passes there and did not before. Both say nothing where ``verified`` is false.
+    check passes there and did not before. ``flaw`` says where the runs were not alike ("2 of 3"); such a fork is stored
+    with a failed execution.
     """
 
     id: str
@@ -41,7 +42,12 @@ class Forked(NamedTuple):
     objects: tuple[Object, ...]
     settled: str | None
     accepted: bool
-    verified: bool
+    flaw: str = ""
+
+    @property
+    def verified(self) -> bool:
+        """Whether the new calls were answered alike in every run."""
+        return not self.flaw
 
 
 class _Branch(NamedTuple):
@@ -81,18 +87,20 @@ def execute(plan: Plan, worlds: Sequence[World], blobs: Blobs) -> Forked | Refus
     )
     wrong = refuse_wrong_fork(trajectory, verifications, plan.parent.verifications)
     return wrong or Forked(
-        identity, trajectory, verifications, objects, agreement.run.settled, accepted, agreement.complete
+        identity, trajectory, verifications, objects, agreement.run.settled, accepted, agreement.flaw
     )
 
 
-def refuse_effect(recovery: Forked, clean: Forked | None) -> Refusal | None:
-    """Refuse a recovery after which the mistake's effect is still there.
+def refuse_effect(plan: Plan, recovery: Forked, clean: Forked | None) -> Refusal | None:
+    """Refuse a recovery that leaves something of a mistake that changed the state.
 
-    It is gone where the task's check accepts the state, or where the world is the one that the clean fork ends in.
+    Nothing is left where the task's check accepts the state, or where the world is the one that the clean fork ends in.
     """
-    if recovery.accepted or (clean is not None and clean.verified and clean.settled == recovery.settled):
+    if not plan.mistake_wrote or recovery.accepted:
         return None
-    wanted = "no clean fork" if clean is None or not clean.verified else f"the clean fork's {clean.settled}"
+    if clean is not None and clean.verified and clean.settled == recovery.settled:
+        return None
+    wanted = clean.settled if clean is not None and clean.verified else "no clean fork"
     return Refusal("effect_not_undone", f"ends in {recovery.settled}, against {wanted}")
 
 
@@ -112,7 +120,7 @@ def _refuse_answers(agreement: Agreement) -> Refusal | None:
     if agreement.run.checked is not None:
         return None
     if not agreement.complete:
-        return Refusal("flaky", f"{agreement.agreed} of {agreement.runs}")
+        return Refusal("flaky", agreement.flaw)
     last = agreement.run.results[-1]
     if last.truncated:
         return Refusal("answer_truncated", f"{len(last.raw)} characters")
@@ -129,7 +137,7 @@ def _record(plan: Plan, spec: EnvSpec, snapshot: str, replayed: int, results: Se
         task=parent.task,
         # The corrected call is not that policy's: what described it goes.
         conditions=replace(parent.conditions, model=None, sampling=UNSET, seed=None, agent=None),
-        fork=Fork(plan.parent.id, plan.branch_point, plan.kind, plan.correction, restore),
+        fork=Fork(plan.parent.trajectory_id, plan.branch_point, plan.kind, plan.correction, restore),
     )
 
 
@@ -157,7 +165,7 @@ def _executed(fork: str, trajectory: Trajectory, agreement: Agreement, spec: Env
             author_of(spec),
             message=message,
             call=call.uid,
-            detail="" if agreement.complete else f"flaky {agreement.agreed} of {agreement.runs}",
+            detail="" if agreement.complete else f"flaky {agreement.flaw}",
             execution=Execution(
                 spec.name,
                 spec.code_digest,

@@ -9,24 +9,17 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from curation.correction import Action, compensation, corrected_message, same_action, turns_of
-from curation.diagnosis.derivation import derives
-from curation.proposals import Proposal
+from curation.correction import compensation, corrected_message, same_action, turns_of
+from curation.diagnosis.arguments import arguments_of, read_json
+from curation.diagnosis.derivation import underivable
+from curation.diagnosis.evidence import Case
+from curation.proposals import Proposal, ProposedCall
 from environments.protocol import EnvSpec
 from schemas.objects import Snapshot
 from schemas.statements import Execution, Verification
 from schemas.trajectory import Correction, ForkKind, Message, Task, ToolCall, Trajectory, answers_of, call_uid, text_of
 
 Checkpoints = Mapping[int, Task | Snapshot]
-
-
-class Subject(NamedTuple):
-    """A stored trajectory with its effective verifications; ``revised`` if a better reading of it is stored."""
-
-    id: str
-    trajectory: Trajectory
-    verifications: tuple[Verification, ...]
-    revised: bool = False
 
 
 class Refusal(NamedTuple):
@@ -41,43 +34,48 @@ class Plan(NamedTuple):
 
     The world is opened at ``checkpoint``, the state before message ``position`` of the parent; the calls from there to
     ``branch_point`` are executed and confirmed again; then come ``turns``, assistant messages each answered in full.
+    ``mistake_wrote``: the wrong call's effect is there at the branch point and has to be gone in the end.
     """
 
-    parent: Subject
+    parent: Case
     kind: ForkKind
     branch_point: int
     checkpoint: Task | Snapshot
     position: int
     turns: tuple[Message, ...]
     correction: Correction
+    mistake_wrote: bool = False
 
 
 class _Branch(NamedTuple):
     point: int
     turns: tuple[Message, ...]
     correction: Correction
+    mistake_wrote: bool = False
 
 
-def plan(
-    kind: ForkKind, subject: Subject, proposal: Proposal, spec: EnvSpec, checkpoints: Checkpoints
-) -> Plan | Refusal:
+def plan(kind: ForkKind, case: Case, proposal: Proposal, spec: EnvSpec, checkpoints: Checkpoints) -> Plan | Refusal:
     """The plan of one fork of a failure, or the first reason against it.
 
-    ``checkpoints`` maps a message index to what opens the state before that message; 0 is the start state.
+    The case's verifications are the effective ones. ``checkpoints`` maps a message index to what opens the state before
+    that message; 0 is the start state.
     """
-    wrong = _wrong_call(subject, proposal)
+    wrong = _wrong_calls(case, proposal)
     if isinstance(wrong, Refusal):
         return wrong
-    refusal = _refuse_record(subject, wrong) or _refuse_proposal(subject, wrong, proposal)
+    refusal = _refuse_record(case, wrong) or _refuse_same(wrong, proposal)
     if refusal is not None:
         return refusal
-    branch = _clean(subject, wrong, proposal) if kind == "clean" else _recovery(subject, wrong, proposal, spec)
+    branch = _clean(case, wrong, proposal) if kind == "clean" else _recovery(case, wrong, proposal, spec)
     if isinstance(branch, Refusal):
         return branch
-    position = _checkpoint(subject, branch.point, spec, checkpoints)
+    underived = _underived(case, wrong, proposal, branch.point)
+    if underived:
+        return Refusal("not_derivable", underived)
+    position = _checkpoint(case, branch.point, spec, checkpoints)
     if isinstance(position, Refusal):
         return position
-    return Plan(subject, kind, branch.point, checkpoints[position], position, branch.turns, branch.correction)
+    return Plan(case, kind, branch.point, checkpoints[position], position, *branch[1:])
 
 
 def state_at(verifications: tuple[Verification, ...], message: int) -> str | None:
@@ -92,8 +90,8 @@ def refuse_wrong_fork(
 ) -> Refusal | None:
     """Refuse a fork whose first new call was executed in another state than its branch point has in the parent.
 
-    ``verifications`` are the fork's, ``parent`` those of the trajectory it leaves. The answer of a clean fork in a
-    recovery, and the reverse, is caught here.
+    ``verifications`` are the fork's, ``parent`` those of the trajectory it leaves; where these hold no execution there
+    is nothing to compare. The answer of a clean fork in a recovery, and the reverse, is caught here.
     """
     if fork.fork is None:
         return Refusal("wrong_fork", "the trajectory is no fork")
@@ -102,122 +100,123 @@ def refuse_wrong_fork(
         (item.execution for item in verifications if item.call == call_uid(point, 0) and item.execution), None
     )
     given, wanted = None if target is None else target.state_before, state_at(parent, point)
-    if given is None or given != wanted:
+    if given is None or wanted not in (None, given):
         return Refusal("wrong_fork", f"executed in {given}, but the state at message {point} is {wanted}")
     return None
 
 
-def _wrong_call(subject: Subject, proposal: Proposal) -> ToolCall | Refusal | None:
-    messages = subject.trajectory.messages
+def _wrong_calls(case: Case, proposal: Proposal) -> tuple[ToolCall, ...] | Refusal:
+    messages = case.trajectory.messages
+    if not proposal.calls:
+        return Refusal("no_proposal")
     if not 0 <= proposal.message < len(messages) or messages[proposal.message].role != "assistant":
         return Refusal("no_call", f"message {proposal.message} is no decision")
-    if proposal.call is None:
-        return None
     calls = messages[proposal.message].tool_calls
-    found = next((call for call in calls if call.uid == proposal.call), None)
-    return found or Refusal("no_call", f"message {proposal.message} holds no call {proposal.call}")
+    wrong = tuple(call for call in calls if proposal.call in (None, call.uid))
+    if proposal.call is not None and not wrong:
+        return Refusal("no_call", f"message {proposal.message} holds no call {proposal.call}")
+    return wrong
 
 
-def _refuse_record(subject: Subject, wrong: ToolCall | None) -> Refusal | None:
-    if subject.revised:
-        return Refusal("parent_revised", subject.id)
-    for item in subject.verifications:
+def _refuse_record(case: Case, wrong: tuple[ToolCall, ...]) -> Refusal | None:
+    uids = {call.uid for call in wrong}
+    for item in case.verifications:
         if item.layer != "execution":
             continue
         if item.result == "failed":
             return Refusal("contradicted_record", f"call {item.call}: {item.detail}")
-        if (
-            wrong is not None
-            and item.call == wrong.uid
-            and item.execution
-            and item.execution.reason == "environment_fault"
-        ):
+        if item.call in uids and item.execution is not None and item.execution.reason == "environment_fault":
             return Refusal("environment_fault", f"call {item.call}")
     return None
 
 
-def _refuse_proposal(subject: Subject, wrong: ToolCall | None, proposal: Proposal) -> Refusal | None:
-    if not proposal.calls:
-        return Refusal("no_proposal")
-    if wrong is not None and same_action(wrong, proposal.calls[-1]):
-        return Refusal("same_call", f"call {wrong.uid}")
+def _refuse_same(wrong: tuple[ToolCall, ...], proposal: Proposal) -> Refusal | None:
+    same = next((call for call in wrong if same_action(call, proposal.calls[-1])), None)
+    return None if same is None else Refusal("same_call", f"call {same.uid}")
+
+
+def _underived(case: Case, wrong: tuple[ToolCall, ...], proposal: Proposal, point: int) -> str:
+    """The proposed values that follow from nothing before the branch point; a person's need not."""
     if proposal.author.kind == "human":
-        return None
-    for action in proposal.calls:
-        underived = derives(action, subject.trajectory, proposal.message)
-        if underived:
-            return Refusal("not_derivable", underived)
-    return None
+        return ""
+    schemas = {tool.name: tool.parameters for tool in case.tools or ()}
+    seen, written = case.trajectory.messages[:point], arguments_of(wrong[0]) if wrong else None
+    found = (
+        f"{name}{path}"
+        for name, arguments in proposal.calls
+        for path in underivable(read_json(bytes(arguments)), seen, schemas.get(name), written)
+    )
+    return ", ".join(found)
 
 
-def _clean(subject: Subject, wrong: ToolCall | None, proposal: Proposal) -> _Branch:
-    message = subject.trajectory.messages[proposal.message]
+def _clean(case: Case, wrong: tuple[ToolCall, ...], proposal: Proposal) -> _Branch:
+    message = case.trajectory.messages[proposal.message]
     corrected = corrected_message(proposal.message, message, wrong, proposal.calls[-1])
     return _Branch(proposal.message, (corrected,), Correction(proposal.author, proposal.reads))
 
 
-def _recovery(subject: Subject, wrong: ToolCall | None, proposal: Proposal, spec: EnvSpec) -> _Branch | Refusal:
-    messages = subject.trajectory.messages
-    if wrong is None:
+def _recovery(case: Case, wrong: tuple[ToolCall, ...], proposal: Proposal, spec: EnvSpec) -> _Branch | Refusal:
+    messages, answers = case.trajectory.messages, answers_of(case.trajectory)
+    if not wrong:
         return Refusal("no_call", f"message {proposal.message} is text alone; nothing answered it")
-    if wrong.arguments is UNSET and not spec.answers_malformed:
-        return Refusal("not_answered_here", f"call {wrong.uid}")
-    answer = answers_of(subject.trajectory).get(wrong.uid)
-    if answer is None:
-        return Refusal("no_answer", f"call {wrong.uid}")
+    for call in wrong:
+        if call.arguments is UNSET and not spec.answers_malformed:
+            return Refusal("not_answered_here", f"call {call.uid}")
+        if call.uid not in answers:
+            return Refusal("no_answer", f"call {call.uid}")
+    wrote = [(call, done) for call, done in _writes(case, wrong, spec) if done.state_before != done.state_after]
     actions, reads = proposal.calls, proposal.reads
-    if len(actions) == 1 and _changed_state(subject, wrong, spec):
-        undo = compensation(wrong, messages[answer].raw or text_of(messages[answer].content), spec)
-        if undo is not None:
-            actions, reads = (undo, *actions), tuple(dict.fromkeys((*reads, "observation")))
+    if len(actions) == 1:
+        texts = {call.uid: messages[answers[call.uid]] for call, _ in wrote}
+        undone = (
+            compensation(call, texts[call.uid].raw or text_of(texts[call.uid].content), spec)
+            for call, done in reversed(wrote)
+            if done.status == "ok"
+        )
+        actions = (*filter(None, undone), *actions)
+    if len(actions) > len(proposal.calls):
+        reads = tuple(dict.fromkeys((*reads, "observation")))
     point = _after_answers(messages, proposal.message)
     if _recovers(messages[point:], actions):
         return Refusal("recovered_in_log", f"message {point}")
-    return _Branch(point, turns_of(point, actions), Correction(proposal.author, reads))
+    return _Branch(point, turns_of(point, actions), Correction(proposal.author, reads), bool(wrote))
 
 
-def _changed_state(subject: Subject, wrong: ToolCall, spec: EnvSpec) -> bool:
-    found = next((item.execution for item in subject.verifications if item.call == wrong.uid and item.execution), None)
-    return (
-        spec.effects.get(wrong.name) == "write"
-        and found is not None
-        and found.status == "ok"
-        and found.state_before != found.state_after
-    )
+def _writes(case: Case, calls: tuple[ToolCall, ...], spec: EnvSpec) -> Iterator[tuple[ToolCall, Execution]]:
+    executed = {item.call: item.execution for item in case.verifications if item.execution is not None}
+    for call in calls:
+        execution = executed.get(call.uid)
+        if execution is not None and spec.effects.get(call.name) == "write":
+            yield call, execution
 
 
 def _after_answers(messages: tuple[Message, ...], decision: int) -> int:
     calls = {call.uid for call in messages[decision].tool_calls}
-    own = (
-        message.role == "tool" and message.answers is not None and message.answers.uid in calls
-        for message in messages[decision + 1 :]
-    )
-    return decision + 1 + next((offset for offset, mine in enumerate(own) if not mine), len(messages) - decision - 1)
+    for index, message in enumerate(messages[decision + 1 :], decision + 1):
+        if message.role != "tool" or message.answers is None or message.answers.uid not in calls:
+            return index
+    return len(messages)
 
 
-def _recovers(rest: tuple[Message, ...], actions: tuple[Action, ...]) -> bool:
+def _recovers(rest: tuple[Message, ...], actions: tuple[ProposedCall, ...]) -> bool:
     decisions = [message.tool_calls for message in rest if message.role != "tool"][: len(actions)]
     return len(decisions) == len(actions) and all(
         len(calls) == 1 and same_action(calls[0], action) for calls, action in zip(decisions, actions, strict=True)
     )
 
 
-def _checkpoint(subject: Subject, point: int, spec: EnvSpec, checkpoints: Checkpoints) -> int | Refusal:
-    """The latest checkpoint whose way to the branch point can be trusted."""
+def _checkpoint(case: Case, point: int, spec: EnvSpec, checkpoints: Checkpoints) -> int | Refusal:
+    """The latest checkpoint, where the calls on the way from there to the branch point can be or are confirmed."""
     position = max((at for at in checkpoints if at <= point), default=None)
-    before = [
-        (index, call)
-        for index, message in enumerate(subject.trajectory.messages[:point])
-        for call in message.tool_calls
-    ]
+    before = [(at, call) for at, message in enumerate(case.trajectory.messages[:point]) for call in message.tool_calls]
     if position is None:
         writes = sorted({call.name for _, call in before if spec.effects.get(call.name, "read") != "read"})
         return Refusal("effects_since_checkpoint", ", ".join(writes)) if writes else Refusal("no_checkpoint")
-    results = {item.call: item for item in subject.verifications if item.layer == "execution"}
-    for index, call in before:
+    results = {item.call: item for item in case.verifications if item.layer == "execution"}
+    for at, call in before:
         known = results.get(call.uid)
-        if known is None and index >= position:
-            continue  # executing the way from the checkpoint will confirm it
+        if known is None and at >= position:
+            continue  # executing the way from the checkpoint confirms it, or refuses the fork
         if known is None or known.result != "passed":
             return Refusal("unconfirmed_prefix", f"call {call.uid}: {_why(known)}")
     return position
@@ -230,8 +229,7 @@ def _why(known: Verification | None) -> str:
 
 
 def _executions(verifications: tuple[Verification, ...]) -> Iterator[tuple[int, Execution]]:
-    found = [item for item in verifications if item.layer == "execution" and item.execution and item.call]
-    for item in sorted(found, key=_place):
+    for item in sorted((item for item in verifications if item.layer == "execution" and item.call), key=_place):
         if item.execution is not None:
             yield _place(item)[0], item.execution
 

@@ -33,6 +33,11 @@ class Agreement(NamedTuple):
         """Whether all runs are equal."""
         return self.agreed == self.runs
 
+    @property
+    def flaw(self) -> str:
+        """How many of how many runs are equal, or nothing where all are."""
+        return "" if self.complete else f"{self.agreed} of {self.runs}"
+
 
 def execute_apart(
     snapshot: Snapshot, turns: Sequence[Message], task: Task, worlds: Sequence[World], blobs: Blobs
