@@ -52,7 +52,7 @@ def _shares(rows: list[Row], names: list[str]) -> alt.LayerChart | alt.FacetChar
     )
     colour = alt.Color("when:N", scale=alt.Scale(domain=["before", "after"], range=[BEFORE, AFTER]), legend=None)
     return alt.layer(
-        base.mark_bar(cornerRadiusEnd=2).encode(color=colour),
+        base.mark_bar().encode(color=colour),
         base.mark_text(align="left", dx=4).encode(text="text:N"),
     )
 
