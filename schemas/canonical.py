@@ -12,7 +12,7 @@ import jiter
 import msgspec
 
 FORM = "json/1"
-MAX_DEPTH = 200
+MAX_DEPTH = 200  # levels below the outermost value; the parser's own limit, so that no second walk is needed
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")

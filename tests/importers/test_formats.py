@@ -1,0 +1,77 @@
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from curation.errors import UsageError
+from curation.importers import formats
+from tests.importers.reading import ask, call, chat, write
+
+
+def detected(folder: Path, data: bytes) -> str:
+    path = folder / "a.log"
+    path.write_bytes(data)
+    return formats.detect(path).name
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        json.dumps(chat()).encode(),
+        b"\xef\xbb\xbf\r\n" + json.dumps(chat()).encode(),
+        b'{"torn":\n' + json.dumps(chat()).encode() + b"\n",
+        json.dumps(chat(ask(call("x" * 2 * formats.HEAD_BYTES)))).encode(),
+        b'{"messages": []}',
+    ],
+)
+def test_chats_are_known_by_what_they_hold(tmp_path: Path, data: bytes) -> None:
+    assert detected(tmp_path, data) == "openai-chat"
+
+
+@pytest.mark.parametrize("filler", ["x", "x" * 2 * formats.HEAD_BYTES])
+def test_tau_bench_is_known_by_what_it_holds(tmp_path: Path, filler: str) -> None:
+    runs = [{"task_id": 1, "info": {"task": {"instruction": filler}}, "reward": 1.0, "traj": []}]
+    assert detected(tmp_path, json.dumps(runs, indent=1).encode()) == "tau-bench"
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\x00\xff", b"hello", b"[]", b"{}", b'{"messages":["x"]}', b"[" * 100_000, b'[{"task_id":1}]']
+)
+def test_what_no_format_knows_is_refused_with_the_formats_there_are(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(UsageError, match=r"a\.log: not a log of a known format \(openai-chat, tau-bench\).*--format"):
+        detected(tmp_path, data)
+
+
+def test_a_format_is_found_by_name() -> None:
+    assert [formats.find(name).name for name in formats.IMPORTERS] == list(formats.IMPORTERS)
+    with pytest.raises(UsageError, match="unknown format 'csv'; known: openai-chat, tau-bench"):
+        formats.find("csv")
+
+
+def test_a_folder_stands_for_the_logs_below_it(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    files = [write(tmp_path / name, [chat()]) for name in ("b.jsonl", "deep/a.json", "a.jsonl")]
+    (tmp_path / "NOTES.txt").write_text("no log")
+    found = list(formats.sources_of([tmp_path, files[0]]))
+    assert [path for path, _ in found] == [files[2], files[0], files[1], files[0]]
+    assert {importer.name for _, importer in found} == {"openai-chat"}
+
+
+def test_a_folder_without_logs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no log in this folder"):
+        list(formats.sources_of([tmp_path]))
+
+
+@pytest.mark.parametrize("name", sorted(formats.IMPORTERS))
+def test_a_named_format_is_not_looked_for(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / "x.jsonl", [b"anything"])
+    assert [importer.name for _, importer in formats.sources_of([path], name)] == [name]
+
+
+def test_no_other_real_log_is_taken_for_one_of_ours(logs: Path) -> None:
+    known = {}
+    for path in sorted(file for file in logs.rglob("*") if file.is_file()):
+        with suppress(UsageError):
+            known[path.relative_to(logs).as_posix()] = formats.detect(path).name
+    assert known == {"tau-bench/gpt-4o-airline-tasks-00-24.json": "tau-bench"}
