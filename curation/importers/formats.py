@@ -1,6 +1,5 @@
 """The formats that can be read. A new one is one module beside this and one line here."""
 
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from curation.errors import UsageError
@@ -8,7 +7,6 @@ from curation.importers import openai_chat, tau_bench
 from curation.importers.face import Importer
 
 HEAD_BYTES = 1 << 18
-SUFFIXES = frozenset((".json", ".jsonl", ".ndjson"))
 
 IMPORTERS: dict[str, Importer] = {module.IMPORTER.name: module.IMPORTER for module in (openai_chat, tau_bench)}
 
@@ -36,20 +34,3 @@ def detect(path: Path) -> Importer:
         case _:
             names = ", ".join(importer.name for importer in fitting)
             raise UsageError(f"{path}: could be any of {names}; name the format with --format")
-
-
-def sources_of(paths: Iterable[Path], name: str = "auto") -> Iterator[tuple[Path, Importer]]:
-    """Each log file with its importer; a folder stands for the .json, .jsonl and .ndjson files below it, by name.
-
-    Raises UsageError for a folder without any, and like ``find`` and ``detect``.
-    """
-    for path in paths:
-        files = _files_below(path) if path.is_dir() else [path]
-        if not files:
-            raise UsageError(f"{path}: no log in this folder (looked for {', '.join(sorted(SUFFIXES))})")
-        for file in files:
-            yield file, detect(file) if name == "auto" else find(name)
-
-
-def _files_below(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.rglob("*") if file.suffix in SUFFIXES and file.is_file())

@@ -6,7 +6,7 @@ import pytest
 
 from curation.errors import UsageError
 from curation.importers import formats
-from tests.importers.reading import ask, call, chat, write
+from tests.importers.reading import ask, call, chat
 
 
 def detected(folder: Path, data: bytes) -> str:
@@ -47,26 +47,6 @@ def test_a_format_is_found_by_name() -> None:
     assert [formats.find(name).name for name in formats.IMPORTERS] == list(formats.IMPORTERS)
     with pytest.raises(UsageError, match="unknown format 'csv'; known: openai-chat, tau-bench"):
         formats.find("csv")
-
-
-def test_a_folder_stands_for_the_logs_below_it(tmp_path: Path) -> None:
-    (tmp_path / "deep").mkdir()
-    files = [write(tmp_path / name, [chat()]) for name in ("b.jsonl", "deep/a.json", "a.jsonl")]
-    (tmp_path / "NOTES.txt").write_text("no log")
-    found = list(formats.sources_of([tmp_path, files[0]]))
-    assert [path for path, _ in found] == [files[2], files[0], files[1], files[0]]
-    assert {importer.name for _, importer in found} == {"openai-chat"}
-
-
-def test_a_folder_without_logs_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no log in this folder"):
-        list(formats.sources_of([tmp_path]))
-
-
-@pytest.mark.parametrize("name", sorted(formats.IMPORTERS))
-def test_a_named_format_is_not_looked_for(tmp_path: Path, name: str) -> None:
-    path = write(tmp_path / "x.jsonl", [b"anything"])
-    assert [importer.name for _, importer in formats.sources_of([path], name)] == [name]
 
 
 def test_no_other_real_log_is_taken_for_one_of_ours(logs: Path) -> None:
