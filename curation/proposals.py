@@ -1,6 +1,6 @@
 """Corrections: what a rule can justify from the record, and what people hand in as a file of JSON lines."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -93,6 +93,17 @@ def read_proposals(path: Path) -> tuple[ProposalLine, ...]:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; give a readable file of JSON lines") from None
     return tuple(_lines(path, data))
+
+
+def read_calls(trajectory: str, message: int, calls: Sequence[str], author: str) -> Proposal:
+    """A person's proposal from calls written as JSON. Raises UsageError for text that is no call."""
+    found = []
+    for text in calls:
+        try:
+            found.append(msgspec.convert(parse(text.encode())[0], _Call))
+        except (UnreadableError, msgspec.ValidationError) as error:
+            raise UsageError(f'{text!r} is no call ({error}); write {{"name": ..., "arguments": {{...}}}}') from None
+    return ProposalLine(message=message, calls=tuple(found), author=author).proposal(trajectory)
 
 
 def _swap(reading: Reading, finding: Finding, wrong: ToolCall) -> Proposal | None:

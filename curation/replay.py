@@ -17,6 +17,9 @@ from schemas.statements import Execution, Verification
 from schemas.trajectory import Author, Message, Task, ToolCall, Trajectory, answers_of
 
 
+_IN_DOUBT = frozenset(("environment_fault", "fault_in_replay", "no_recorded_answer"))
+
+
 class Step(NamedTuple):
     """One recorded call with the verdict on its answer; ``executed`` is absent where the call was not run."""
 
@@ -103,7 +106,7 @@ def verification_of(trajectory_id: str, step: Step, spec: EnvSpec) -> Verificati
 
 def author_of(spec: EnvSpec) -> Author:
     """The environment as the author of what it confirmed."""
-    return Author("environment", spec.name)
+    return Author("environment", spec.id, spec.version)
 
 
 def _runnable(calls: Sequence[ToolCall], spec: EnvSpec) -> tuple[ToolCall, ...]:
@@ -130,12 +133,12 @@ def _verdict(call: ToolCall, answer: Message | None, result: CallResult | None, 
 
 
 def _state_known_after(call: ToolCall, verdict: Verdict, result: CallResult | None, spec: EnvSpec) -> bool:
-    """Whether our world is still the record's: a fault may have come before or after a write took effect."""
+    """Whether our world is still the record's: a fault on either side may have come before or after a write."""
     if verdict.reason == "not_executable":
         return True
     if result is None or result.state_after is None or result.status == "refused":
         return False
-    return verdict.reason not in ("environment_fault", "no_recorded_answer") or spec.effects.get(call.name) != "write"
+    return verdict.reason not in _IN_DOUBT or spec.effects.get(call.name) != "write"
 
 
 def _unrun(trajectory: Trajectory, verdict: Verdict) -> Iterator[Step]:
@@ -149,7 +152,7 @@ def _with_start_doubted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     if not steps or steps[0].verdict.match != "different":
         return steps
     first = steps[0].verdict
-    detail = f"{first.detail}; the first call already differs: its answer or the start state is not this world's"
+    detail = f"{first.detail}; initial state not reproducible, or the answer is not that of this call"
     return (steps[0]._replace(verdict=first._replace(detail=detail)), *steps[1:])
 
 

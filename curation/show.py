@@ -1,11 +1,11 @@
-"""What the store knows about one id, as a struct: an attempt with all that hangs on it, or a row down to the log line."""
+"""What the store knows about one id, as a struct: an attempt with all that hangs on it, a row down to the log line."""
 
 from typing import Any
 
 import msgspec
 
 from curation.store import Store
-from curation.store.lookup import Named
+from curation.store.lookup import Named, resolve_trajectory
 from schemas.display import clean_line
 from schemas.reasons import sentence_of
 from schemas.trajectory import Message, Trajectory, text_of
@@ -148,11 +148,8 @@ View = TrajectoryView | RowView | BytesView
 def show(store: Store, named: Named) -> View:
     """What the store knows about a resolved id. Raises NotFoundError or StoreError."""
     match named.kind:
-        case "trajectory":
-            return _trajectory(store, named.id)
-        case "attempt":
-            live = store.sql("SELECT trajectory_id FROM attempts WHERE attempt_id = ?", [named.id])
-            return _trajectory(store, live["trajectory_id"][0].as_py())
+        case "trajectory" | "attempt":
+            return _trajectory(store, resolve_trajectory(store, named.id))
         case "row":
             return _row(store, named.id)
         case "object":

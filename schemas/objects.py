@@ -64,3 +64,17 @@ class Sighting(Record, frozen=True):
     code: str | None = None
     detail: str | None = None
     warnings: tuple[str, ...] = ()
+
+
+def read_tools(data: bytes) -> tuple[ToolSpec, ...]:
+    """The tools of a stored tool list: entries with a ``function`` object, or with name and schema at the top.
+
+    An entry without a name offers no tool and is left out.
+    """
+    found = []
+    for entry in msgspec.json.decode(data):
+        tool = entry.get("function", entry) if isinstance(entry, dict) else {}
+        if isinstance(tool, dict) and isinstance(tool.get("name"), str):
+            schema = tool.get("parameters", tool.get("input_schema", {}))
+            found.append(ToolSpec(tool["name"], str(tool.get("description") or ""), msgspec.Raw(encode(schema))))
+    return tuple(found)

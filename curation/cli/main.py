@@ -53,6 +53,13 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(2)
+    except Exception as error:
+        from environments.protocol import EnvironmentFailure
+
+        if not isinstance(error, EnvironmentFailure):
+            raise
+        print(f"curate: {error}", file=sys.stderr)
+        sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         print("curate: interrupted; what was not committed is not there, run the same command again", file=sys.stderr)
         sys.exit(130)

@@ -49,3 +49,15 @@ def resolve(store: Store, prefix: str) -> Named:
         some = ", ".join(f"{named.kind} {named.id[:16]}" for named in list(found.values())[:5])
         raise NotFoundError(f"{prefix!r} is not unique: {some}; give more characters")
     return next(iter(found.values()))
+
+
+def resolve_trajectory(store: Store, prefix: str) -> str:
+    """The id of the one trajectory that an id of it, of its attempt, or its run's name as logged stands for."""
+    named = resolve(store, prefix)
+    if named.kind == "attempt":
+        live = store.sql("SELECT trajectory_id FROM attempts WHERE attempt_id = ?", [named.id])
+        identity: str = live["trajectory_id"][0].as_py()
+        return identity
+    if named.kind != "trajectory":
+        raise NotFoundError(f"{prefix!r} is a {named.kind}; name a trajectory or an attempt")
+    return named.id

@@ -1,0 +1,29 @@
+"""``curate repair``: forks with the corrected call really executed."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from curation.cli.options import EnvironmentOption, JsonOption, StoreOption
+
+
+def repair(
+    environment: EnvironmentOption,
+    proposals: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Corrections by people, in JSONL.")
+    ] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Fork every confirmed deviation before and after the wrong call and execute the right one, twice.
+
+    Corrections are what a rule can justify from the record, or what --proposals hands in.
+    """
+    from curation.cli.options import open_store
+    from curation.cli.output import finish
+    from curation.jobs.repairing import repair_attempts
+    from curation.proposals import read_proposals
+
+    handed = read_proposals(proposals) if proposals else ()
+    finish(repair_attempts(open_store(store), environment, handed), as_json=as_json)

@@ -1,0 +1,104 @@
+"""Replaying a store's attempts in one environment."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from curation.jobs.cases import attempt_ids
+from curation.replay import replay
+from curation.store import Store
+from curation.store.supersede import superseding
+from curation.worlds import World, open_worlds
+from environments.blobs import MemoryBlobs
+from schemas.statements import Verification
+from schemas.trajectory import Trajectory
+
+_CHUNK = 400
+_PROCESSES = 2
+
+
+class ReplayResult(msgspec.Struct):
+    """How the logged answers compare with the executed ones, by call; and outcomes with the task's own check, by run.
+
+    ``reasons`` counts the calls that are unverifiable or not run.
+    """
+
+    calls: int
+    equal_bytes: int
+    equal_normalised: int
+    equal_semantic: int
+    different: int
+    unverifiable: int
+    not_run: int
+    reasons: dict[str, int]
+    runs: int
+    outcomes_agree: int
+    outcomes_differ: int
+
+
+def replay_attempts(store: Store, environment: str) -> ReplayResult:
+    """Execute the calls of every attempt recorded in this environment, or in none that is known, and say what matched.
+
+    Raises UnknownEnvironmentError. Replaying again writes only what comes out differently.
+    """
+    identities = attempt_ids(store, environment)
+    with open_worlds(environment, processes=_PROCESSES) as worlds, store.batch() as batch:
+        for start in range(0, len(identities), _CHUNK):
+            records = list(store.trajectories(identities[start : start + _CHUNK]))
+            for statement in superseding(store, _replay_apart(records, worlds)):
+                batch.add_statement(statement)
+        author = worlds[0].spec.id
+        store.write(batch)
+    return _count(store, identities, author)
+
+
+def _replay_apart(records: Sequence[tuple[str, Trajectory]], worlds: Sequence[World]) -> list[Verification]:
+    def run(number: int) -> list[Verification]:
+        blobs = MemoryBlobs()
+        mine = records[number :: len(worlds)]
+        return [found for identity, record in mine for found in replay(identity, record, worlds[number], blobs)]
+
+    with ThreadPoolExecutor(len(worlds)) as pool:
+        return [found for part in pool.map(run, range(len(worlds))) for found in part]
+
+
+def _count(store: Store, identities: list[str], author: str) -> ReplayResult:
+    mine = "trajectory IN (SELECT unnest(?)) AND author_kind = 'environment' AND author_name = ?"
+    matches = store.sql(
+        f"""SELECT match, count(*) AS n FROM effective_verifications
+            WHERE {mine} AND layer = 'execution' GROUP BY match""",
+        [identities, author],
+    ).to_pylist()
+    reasons = store.sql(
+        f"""SELECT reason, count(*) AS n FROM effective_verifications
+            WHERE {mine} AND layer = 'execution' AND reason IS NOT NULL GROUP BY reason ORDER BY reason""",
+        [identities, author],
+    ).to_pylist()
+    outcomes = store.sql(
+        f"""WITH logged AS (
+                SELECT trajectory, result FROM verifications
+                WHERE layer = 'task' AND message IS NULL AND author_kind IN ('log', 'side_file')
+                  AND id NOT IN (SELECT unnest(supersedes) FROM verifications) AND result IN ('passed', 'failed')
+            ), checked AS (
+                SELECT trajectory, result FROM effective_verifications
+                WHERE {mine} AND layer = 'task' AND message IS NULL
+            )
+            SELECT count(*) FILTER (l.result = c.result) AS agree, count(*) FILTER (l.result <> c.result) AS differ
+            FROM logged l JOIN checked c USING (trajectory)""",
+        [identities, author],
+    ).to_pylist()[0]
+    counts = {row["match"]: row["n"] for row in matches}
+    return ReplayResult(
+        calls=sum(counts.values()),
+        equal_bytes=counts.get("equal_bytes", 0),
+        equal_normalised=counts.get("equal_normalised", 0),
+        equal_semantic=counts.get("equal_semantic", 0),
+        different=counts.get("different", 0),
+        unverifiable=counts.get("unverifiable", 0),
+        not_run=counts.get("not_run", 0),
+        reasons={row["reason"]: row["n"] for row in reasons},
+        runs=len(identities),
+        outcomes_agree=outcomes["agree"],
+        outcomes_differ=outcomes["differ"],
+    )
