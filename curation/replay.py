@@ -16,7 +16,6 @@ from schemas.canonical import digest
 from schemas.statements import Execution, Verification
 from schemas.trajectory import Author, Message, Task, ToolCall, Trajectory, answers_of
 
-
 _IN_DOUBT = frozenset(("environment_fault", "fault_in_replay", "no_recorded_answer"))
 
 

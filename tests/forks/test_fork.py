@@ -4,12 +4,13 @@ import msgspec
 import pytest
 
 from curation.diagnosis.evidence import Case
-from curation.fork import Forked, execute
+from curation.fork import Forked, execute, refuse_effect
 from curation.fork_plan import Plan, Refusal, plan, refuse_wrong_fork
 from curation.proposals import Proposal, ProposedCall
 from curation.repair import Result, fork_both
 from curation.worlds import World, open_worlds
 from environments.blobs import MemoryBlobs
+from environments.protocol import Controls
 from schemas.canonical import encode, raw
 from schemas.objects import Snapshot
 from schemas.statements import Verification
@@ -366,6 +367,46 @@ def test_an_answer_from_the_other_fork_is_refused(
     found = refuse_wrong_fork(recovery.trajectory, (borrowed,), case.verifications)
     assert found is not None
     assert found.code == "wrong_fork"
+
+
+def test_without_a_clean_fork_only_the_task_s_check_accepts_a_recovery(
+    booking: Worlds, blobs: MemoryBlobs, replayed: Replayed, propose: Propose
+) -> None:
+    for parameters, accepted in ((WANTED_B17, True), (None, False)):
+        case = replayed(record("Book one B17 please.", B18, BOOKED_B18, parameters=parameters), booking)
+        made_plan = plan("recovery", case, propose(case, 1, B17), booking[0].spec, {0: case.trajectory.task})
+        assert isinstance(made_plan, Plan)
+        recovery = execute(made_plan, booking, blobs)
+        assert isinstance(recovery, Forked)
+        assert (refuse_effect(made_plan, recovery, None) is None) == accepted
+
+
+# New calls that are not answered
+
+
+def test_a_new_call_that_meets_a_fault_gives_no_fork(
+    booking: Worlds, blobs: MemoryBlobs, replayed: Replayed, propose: Propose
+) -> None:
+    case = replayed(record("Book one B17 please.", B18, BOOKED_B18, parameters={"timeouts": [2]}), booking)
+    clean, recovery = fork_both(case, propose(case, 1, B17), booking, blobs)
+    assert actions(made(clean).trajectory) == [("book", '{"qty":1,"sku":"B17"}')]
+    assert refused(recovery) == "environment_fault"
+
+
+def test_a_new_answer_that_is_cut_gives_no_fork(blobs: MemoryBlobs, replayed: Replayed, propose: Propose) -> None:
+    with open_worlds("inventory", Controls(max_output=40)) as worlds:
+        case = replayed(EIGHT["fail_A18"], worlds)
+        for result in fork_both(case, propose(case, 1, A17), worlds, blobs):
+            assert refused(result) == "answer_truncated"
+
+
+def test_a_wrong_call_that_was_never_answered_has_a_clean_fork_alone(
+    inventory: Worlds, blobs: MemoryBlobs, replayed: Replayed, propose: Propose
+) -> None:
+    case = replayed(record(REQUEST, A18), inventory)
+    clean, recovery = fork_both(case, propose(case, 1, A17), inventory, blobs)
+    assert made(clean).trajectory.messages[0] == case.trajectory.messages[0]
+    assert refused(recovery) == "no_answer"
 
 
 # D5: a flaky reply

@@ -6,7 +6,7 @@ from curation.replay import replay
 from curation.worlds import World, open_worlds
 from environments.blobs import MemoryBlobs
 from schemas.statements import Verification
-from schemas.trajectory import Trajectory, trajectory_id
+from schemas.trajectory import Author, Trajectory, trajectory_id
 from tests.records import A17, BAD, EIGHT, OK, REQUEST, record
 
 TIMEOUT = {"error": "timeout"}
@@ -48,9 +48,8 @@ def verdicts(found: tuple[Verification, ...]) -> list[tuple[str | None, str | No
 def test_the_eight(inventory: World, name: str, expected: list[tuple[str, str, str | None]]) -> None:
     found = run(EIGHT[name], inventory)
     assert verdicts(found) == expected
-    assert {(item.layer, item.author.kind, item.author.name) for item in found} <= {
-        ("execution", "environment", "inventory@1")
-    }
+    assert {item.layer for item in found} <= {"execution"}
+    assert {item.author for item in found} <= {Author("environment", "inventory", "1")}
 
 
 def test_a_pasted_answer_is_contradicted_field_by_field_and_the_start_is_doubted(inventory: World) -> None:
@@ -58,7 +57,7 @@ def test_a_pasted_answer_is_contradicted_field_by_field_and_the_start_is_doubted
     assert found.result == "failed"
     assert [evidence.path for evidence in found.evidence] == ["/city", "/error", "/sku", "/stock"]
     assert {evidence.message for evidence in found.evidence} == {2}
-    assert "start state" in found.detail
+    assert "initial state not reproducible" in found.detail
 
 
 def test_an_unknown_tool_is_a_step_that_changes_nothing(booking: World) -> None:
@@ -108,6 +107,27 @@ def test_after_a_logged_fault_of_a_read_the_state_is_known_after_that_of_a_write
     ]
 
 
+def test_after_a_fault_in_replay_of_a_write_the_state_is_unknown(booking: World) -> None:
+    booked = {"status": "booked", "sku": "A17", "qty": 1, "stock": 1}
+    attempt = record("Book.", ("book", {"sku": "A17", "qty": 1}), booked, A17, OK, parameters={"timeouts": [1]})
+    assert verdicts(run(attempt, booking)) == [
+        ("1.0", "unverifiable", "fault_in_replay"),
+        ("3.0", "not_run", "state_unknown"),
+    ]
+
+
+def test_a_tool_that_reaches_outside_is_never_executed(booking: World) -> None:
+    effects = {**booking.spec.effects, "book": "external"}
+    outside = booking._replace(spec=booking.spec._replace(effects=effects))
+    attempt = record("Book.", [A17, ("book", {"sku": "A17", "qty": 1}), A17], OK, {"status": "booked"}, OK, A17, OK)
+    assert verdicts(run(attempt, outside)) == [
+        ("1.0", "equal_bytes", None),
+        ("1.1", "not_run", "external_effect"),
+        ("1.2", "not_run", "state_unknown"),
+        ("5.0", "not_run", "state_unknown"),
+    ]
+
+
 def test_a_call_without_an_answer_is_executed_and_only_a_write_makes_the_state_unknown(booking: World) -> None:
     read = record("Stock?", [A17, A17], OK, A17, OK)
     assert verdicts(run(read, booking)) == [
@@ -150,5 +170,5 @@ def test_a_world_set_up_otherwise_differs_at_once(inventory: World) -> None:
     attempt = record(REQUEST, A17, OK, A17, BAD, parameters={"stock": {"A17": {"city": "Hangzhou", "stock": 9}}})
     first, second = run(attempt, inventory)
     assert (first.result, second.result) == ("failed", "failed")
-    assert "start state" in first.detail
-    assert "start state" not in second.detail
+    assert "initial state not reproducible" in first.detail
+    assert "initial state" not in second.detail
