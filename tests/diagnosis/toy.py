@@ -13,7 +13,7 @@ from environments.catalogue import find
 from environments.protocol import EnvSpec
 from schemas.canonical import raw
 from schemas.objects import ToolSpec
-from schemas.statements import Execution, Match, Outcome, Verification
+from schemas.statements import Execution, Match, Outcome, Result, Verification
 from schemas.trajectory import Author, trajectory_id
 from tests.eight import TOOLS, Message
 
@@ -91,8 +91,7 @@ def executed(
     after: str = "s:1",
 ) -> Verification:
     """What replay says of a call."""
-    passed = match.startswith("equal")
     execution = Execution("inventory@1", match=match, status=status, state_before=state, state_after=state and after)
-    result = "passed" if passed else "failed" if match == "different" else "unknown"
+    result: Result = "passed" if match.startswith("equal") else "failed" if match == "different" else "unknown"
     author = Author("environment", "inventory", "1")
     return Verification(case.trajectory_id, "execution", result, author, int(uid[0]), uid, execution=execution)

@@ -1,0 +1,144 @@
+"""Corrections by rule and by people."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curation.diagnosis.diagnose import diagnose
+from curation.diagnosis.evidence import read_case
+from curation.diagnosis.recovery import recoveries
+from curation.errors import UsageError
+from curation.proposals import propose, read_proposals
+from schemas.trajectory import Author
+from tests.diagnosis.toy import call, case, executed
+from tests.eight import Message
+
+UNKNOWN = {"error": "unknown_sku", "sku": "A18"}
+STOCK = {"sku": "A17", "city": "Hangzhou", "stock": 2}
+LINE = {
+    "trajectory": "ab12",
+    "message": 1,
+    "calls": [{"name": "get_stock", "arguments": {"sku": "A17"}}],
+    "author": "Mia",
+}
+
+
+def write(folder: Path, *lines: Any) -> Path:
+    path = folder / "proposals.jsonl"
+    path.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines))
+    return path
+
+
+def test_a_persons_correction_is_read(tmp_path: Path) -> None:
+    (line,) = read_proposals(write(tmp_path, LINE, ""))
+    proposal = line.proposal("ab12cd")
+    assert (proposal.trajectory, proposal.message, proposal.call) == ("ab12cd", 1, None)
+    assert [(item.name, bytes(item.arguments)) for item in proposal.calls] == [("get_stock", b'{"sku":"A17"}')]
+    assert proposal.author == Author("human", "Mia")
+
+
+def test_without_a_word_on_it_an_author_has_read_the_error(tmp_path: Path) -> None:
+    told, silent = read_proposals(write(tmp_path, LINE | {"reads": ["request"]}, LINE))
+    assert told.proposal("x").reads == ("request",)
+    assert "observation" in silent.proposal("x").reads
+
+
+def test_an_author_need_not_be_a_person(tmp_path: Path) -> None:
+    author = {"kind": "model", "name": "m", "version": "2"}
+    (line,) = read_proposals(write(tmp_path, LINE | {"author": author, "call": "1.1"}))
+    assert line.proposal("x").author == Author("model", "m", "2")
+    assert line.proposal("x").call == "1.1"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{", "truncated"),
+        ('{"message": 1, "message": 2}', "duplicate_key"),
+        ({**LINE, "calls": []}, "calls"),
+        ({**LINE, "calls": [{"name": "", "arguments": {}}]}, "name"),
+        ({**LINE, "calls": [{"name": "book", "arguments": "A17"}]}, "arguments"),
+        ({**LINE, "message": -1}, "message"),
+        ({**LINE, "reads": ["everything"]}, "everything"),
+        ({**LINE, "why": "because"}, "why"),
+        ({**LINE, "key": "one"}, "either"),
+        ({key: LINE[key] for key in ("message", "calls", "author")}, "either"),
+        ({key: LINE[key] for key in ("message", "calls", "trajectory")}, "author"),
+    ],
+)
+def test_a_line_that_is_no_proposal_is_named(tmp_path: Path, line: Any, words: str) -> None:
+    path = write(tmp_path, LINE, line)
+    with pytest.raises(UsageError) as caught:
+        read_proposals(path)
+    assert str(caught.value).startswith(f"{path}:2: ")
+    assert words in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"none\.jsonl"):
+        read_proposals(tmp_path / "none.jsonl")
+
+
+def recovered(folder: Path, request: str, *between: Message, right: dict[str, Any] | None = None) -> Any:
+    one = case(
+        folder,
+        request,
+        *call("get_stock", {"sku": "A18"}, UNKNOWN),
+        *between,
+        *call("get_stock", right or {"sku": "A17"}, STOCK, "c2"),
+        outcome="success",
+    )
+    last = f"{3 + len(between)}.0"
+    return one._replace(verifications=(executed(one, "1.0", status="tool_error"), executed(one, last)))
+
+
+def test_a_recovery_whose_value_could_be_known_before_is_proposed(tmp_path: Path) -> None:
+    """Of two candidates the rule takes none by itself; the model's own later call has read the error, and says so."""
+    one = recovered(tmp_path, "I think A17, or else B17 in Hangzhou")
+    assert diagnose(one).findings == ()
+    finding = diagnose(case(tmp_path, "the one")).findings[0]
+    told = type(finding)(one.trajectory_id, 1, "argument", Author("human", "Mia"), call="1.0")
+    proposal = propose(one, told)
+    assert proposal is not None
+    assert bytes(proposal.calls[0].arguments) == b'{"sku":"A17"}'
+    assert "observation" in proposal.reads
+
+
+def test_a_recovery_out_of_the_blue_is_not_proposed_for_the_time_before(tmp_path: Path) -> None:
+    one = recovered(tmp_path, "How many are left of the one we talked about?")
+    (finding,) = diagnose(one).findings
+    assert finding.detail == "not_derivable"
+    assert [item.recovered_call for item in recoveries(read_case(one), (finding,))] == ["3.0"]
+    assert propose(one, finding) is None
+
+
+def test_what_a_user_said_in_between_is_no_recovery(tmp_path: Path) -> None:
+    one = recovered(tmp_path, "The usual one?", {"role": "user", "content": "I mean A17"})
+    assert recoveries(read_case(one), diagnose(one).findings) == ()
+
+
+def test_an_unconfirmed_call_is_no_recovery(tmp_path: Path) -> None:
+    one = recovered(tmp_path, "A17?")
+    bare = one._replace(verifications=())
+    assert recoveries(read_case(bare), diagnose(bare).findings) == ()
+
+
+def test_the_same_call_again_is_no_recovery(tmp_path: Path) -> None:
+    one = recovered(tmp_path, "The usual one?", right={"sku": "A18"})
+    assert recoveries(read_case(one), diagnose(one).findings) == ()
+
+
+def test_two_wrong_values_are_swapped_together(tmp_path: Path) -> None:
+    tools = [
+        {
+            "type": "function",
+            "function": {"name": "move", "description": "", "parameters": {"properties": {"sku": {}, "shelf": {}}}},
+        }
+    ]
+    one = case(tmp_path, "Move A17 to shelf-3", *call("move", {"sku": "A18", "shelf": "shelf-4"}, {}), tools=tools)
+    (finding,) = diagnose(one).findings
+    proposal = propose(one, finding)
+    assert proposal is not None
+    assert bytes(proposal.calls[0].arguments) == b'{"shelf":"shelf-3","sku":"A17"}'
