@@ -1,0 +1,174 @@
+"""A build: every decision of a store judged for some kinds of rows, the rows written, and every judgement kept."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from builders.checks import CHECKS
+from builders.discover import PARTNERS, discover
+from builders.judge import judge
+from builders.output import File, RowFile, refuse_place, reload, replacing, write_card, write_manifest
+from curation.errors import UsageError
+from curation.store import Batch, Store
+from schemas.canonical import digest, encode
+from schemas.selection import KINDS, Kind, Selection
+
+RULES = "1"
+"""The version of the checks and renderings: raised with every change of what a build gives for the same store."""
+
+NO_CANDIDATE = "no_candidate:"
+_READ = ("trajectories", "objects", "annotations", "findings", "verifications")
+_SELECTION = msgspec.json.Decoder(Selection)
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What a build was asked to do."""
+
+    kinds: tuple[Kind, ...]
+    held_out: tuple[str, ...]
+    partners: int
+
+
+class KindResult(msgspec.Struct, frozen=True):
+    """What became of one kind: kept + refused = candidates, ``refused`` by the first failed check of each.
+
+    ``without_candidate`` counts the attempts that had nothing to judge, ``failed`` every failed check.
+    """
+
+    candidates: int
+    kept: int
+    rows: int
+    refused: dict[str, int]
+    without_candidate: dict[str, int]
+    failed: dict[str, int]
+    attempts_kept: int
+    files: tuple[str, ...] = ()
+
+
+class BuildResult(msgspec.Struct, frozen=True):
+    """What a build did. An attempt is kept if one of its decisions is, a task if one of its attempts is."""
+
+    build: str
+    out: str
+    kinds: dict[str, KindResult]
+    attempts: int
+    attempts_kept: int
+    tasks: int
+    tasks_kept: int
+
+
+def build(
+    store: Store,
+    kinds: Sequence[str] | None,
+    out: Path,
+    *,
+    held_out: Sequence[str] = ("test",),
+    partners: int = PARTNERS,
+    inputs: Sequence[Path] = (),
+) -> BuildResult:
+    """Write the rows of a store into a folder and the judgements into the store; without ``kinds``, all of them.
+
+    ``held_out`` are splits that give no rows, ``partners`` caps the chosen sides of one rejected decision, ``inputs``
+    are further paths that must not be written over. The same store and options give the same build id and the same
+    bytes. Raises UsageError where the folder may not be written (it or a link leads to an input, or it holds what no
+    build wrote), LoadError where a row does not load.
+    """
+    local = () if "://" in store.uri else (Path(store.uri),)
+    place = refuse_place(out, [*local, *inputs])
+    wanted = set(kinds or KINDS)
+    if unknown := sorted(wanted - set(KINDS)):
+        raise UsageError(f"unknown kind {unknown[0]!r}; known: {', '.join(KINDS)}")
+    splits = tuple(sorted({name.lower() for name in held_out}))
+    options = Options(tuple(kind for kind in KINDS if kind in wanted), splits, partners)
+    read = _state(store)
+    identity = digest(encode([RULES, [check.name for check in CHECKS], options, read]))
+    with replacing(place) as folder, store.batch() as batch:
+        tallies = {kind: _Tally() for kind in options.kinds}
+        files: dict[Kind, File] = {}
+        for kind, tally in tallies.items():
+            if file := _write_rows(store, kind, options, identity, folder, batch, tally):
+                files[kind] = file
+        write_card(folder, identity, files)
+        reload(folder, files)
+        result = _result(store, identity, out, tallies, files)
+        facts: dict[str, Any] = {"build": identity, "rules": RULES, "options": options, "store": read}
+        counted = {"kinds": result.kinds, "attempts": result.attempts, "attempts_kept": result.attempts_kept}
+        write_manifest(folder, msgspec.to_builtins({**facts, **counted}), files)
+        store.write(batch)
+    return result
+
+
+class _Tally:
+    """Counts of one kind."""
+
+    def __init__(self) -> None:
+        self.candidates = 0
+        self.kept = 0
+        self.refused: Counter[str] = Counter()
+        self.missing: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
+        self.attempts: set[str] = set()
+
+    def add(self, selection: Selection) -> None:
+        if selection.kept:
+            self.candidates += 1
+            self.kept += 1
+            self.attempts.add(selection.attempt)
+        elif selection.failed[0].startswith(NO_CANDIDATE):
+            self.missing[selection.failed[0].removeprefix(NO_CANDIDATE)] += 1
+        else:
+            self.candidates += 1
+            self.refused[selection.failed[0]] += 1
+            self.failed.update(selection.failed)
+
+
+def _write_rows(
+    store: Store, kind: Kind, options: Options, identity: str, folder: Path, batch: Batch, tally: _Tally
+) -> File | None:
+    with RowFile(folder, kind) as rows:
+        for lines in discover(store, kind, options.held_out, options.partners):
+            results = judge(lines, kind, identity)
+            for text, sample, row in zip(*(column.to_pylist() for column in results.columns), strict=True):
+                selection = _SELECTION.decode(text)
+                tally.add(selection)
+                batch.add_selection(selection)
+                if sample is not None:
+                    rows.add(sample, row)
+        return rows.finish()
+
+
+def _state(store: Store) -> dict[str, list[str]]:
+    """What a build reads of a store, by content: how many rows a table has, and what all their ids give together."""
+    found = {}
+    for table in _READ:
+        counted = store.sql(f"SELECT count(*)::VARCHAR, coalesce(bit_xor(md5_number(id)), 0)::VARCHAR FROM {table}")
+        found[table] = [column[0].as_py() for column in counted.columns]
+    return found
+
+
+def _result(
+    store: Store, identity: str, out: Path, tallies: dict[Kind, _Tally], files: dict[Kind, File]
+) -> BuildResult:
+    kept = sorted(set[str]().union(*(tally.attempts for tally in tallies.values())))
+    totals = store.sql(
+        "SELECT count(*) AS attempts, count(DISTINCT task_key) AS tasks, "
+        "count(DISTINCT task_key) FILTER (attempt_id IN (SELECT unnest(?))) AS kept FROM attempts",
+        [kept],
+    ).to_pylist()[0]
+    kinds: dict[str, KindResult] = {
+        kind: KindResult(
+            tally.candidates,
+            tally.kept,
+            files[kind].rows if kind in files else 0,
+            dict(sorted(tally.refused.items())),
+            dict(sorted(tally.missing.items())),
+            dict(sorted(tally.failed.items())),
+            len(tally.attempts),
+            (str(files[kind].path),) if kind in files else (),
+        )
+        for kind, tally in tallies.items()
+    }
+    return BuildResult(identity, str(out), kinds, totals["attempts"], len(kept), totals["tasks"], totals["kept"])

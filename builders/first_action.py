@@ -1,0 +1,26 @@
+"""The first-action row: what was seen before any error, and the right call."""
+
+from typing import Any
+
+from builders.candidate import Candidate
+from builders.render import Ids, provenance, render_messages, render_tools
+from schemas.canonical import encode
+from schemas.rows import sample_id
+
+
+def render(candidate: Candidate) -> tuple[str, bytes]:
+    """The sample id of the row and its JSON. A corrected decision carries no reasoning."""
+    return render_completion(candidate, reasoning=not candidate.is_correction)
+
+
+def render_completion(candidate: Candidate, *, reasoning: bool) -> tuple[str, bytes]:
+    """A row whose completion is the target alone."""
+    ids = Ids()
+    training: dict[str, Any] = {
+        "prompt": render_messages(candidate.prompt, ids),
+        "completion": render_messages([candidate.message], ids, reasoning=reasoning),
+        "tools": render_tools(candidate.tools),
+    }
+    identity = sample_id(candidate.kind, training)
+    facts = provenance(candidate, candidate.kind, identity)
+    return identity, encode({**training, **{name: getattr(facts, name) for name in facts.__struct_fields__}})

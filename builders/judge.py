@@ -1,0 +1,70 @@
+"""One line in, one selection a decision out, with the row where it is kept. Pure: it maps over a pool as it is."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from builders import first_action, preference, recovery
+from builders.candidate import Candidate, Facts, Subject, Target
+from builders.checks import failures
+from schemas.canonical import encode
+from schemas.selection import Kind, Selection
+
+RESULT = pa.schema([("selection", pa.string()), ("sample", pa.string()), ("row", pa.string())])
+"""A result: the selection as JSON, and where it is kept the row's name and its JSON."""
+
+_RENDER: dict[Kind, Callable[[Candidate], tuple[str, bytes]]] = {
+    "first_action": first_action.render,
+    "recovery": recovery.render,
+    "preference": preference.render,
+}
+_FACTS = msgspec.json.Decoder(Facts)
+_TARGETS = msgspec.json.Decoder(list[Target])
+
+
+def judge(batch: pa.RecordBatch, kind: Kind, build: str) -> pa.RecordBatch:
+    """The results of a batch of lines of ``builders.discover``, in their order. Raises StoreError for altered bytes."""
+    found = [result for line in batch.to_pylist() for result in _judge(line, kind, build)]
+    return pa.RecordBatch.from_pylist(found, schema=RESULT)
+
+
+def _judge(line: dict[str, Any], kind: Kind, build: str) -> Iterator[dict[str, str | None]]:
+    if line["why"] is not None:
+        failed = (f"no_candidate:{line['why']}",)
+        selection = Selection(build, kind, line["attempt"], line["root"], failed=failed)
+        yield {"selection": encode(selection).decode(), "sample": None, "row": None}
+        return
+    for candidate in _candidates(line, kind):
+        detail = failures(candidate)
+        sample, row = (None, None) if detail else _RENDER[kind](candidate)
+        own = candidate.target.message if candidate.kind == "first_action" else candidate.wrong
+        selection = Selection(
+            build,
+            kind,
+            line["attempt"],
+            line["root"],
+            message=own if line["message"] is None else line["message"],
+            child=candidate.chosen.id if candidate.is_correction else None,
+            kept=not detail,
+            sample=sample,
+            failed=tuple(difference.check for difference in detail),
+            detail=detail,
+            partner=candidate.chosen.id if kind == "preference" else None,
+        )
+        yield {"selection": encode(selection).decode(), "sample": sample, "row": row.decode() if row else None}
+
+
+def _candidates(line: dict[str, Any], kind: Kind) -> Iterator[Candidate]:
+    facts = Facts(revised=True) if line["facts"] is None else _FACTS.decode(line["facts"])
+    other = None if line["other_facts"] is None else _FACTS.decode(line["other_facts"])
+    chosen = _subject(line, "chosen")
+    rejected = None if line["rejected"] is None else _subject(line, "rejected")
+    for target in _TARGETS.decode(line["targets"]):
+        source = rejected or (None if target.wrong is None else chosen)
+        yield Candidate(kind, facts, chosen, target, source, target.wrong, other, line["tools"])
+
+
+def _subject(line: dict[str, Any], side: str) -> Subject:
+    return Subject(line[side], line[f"{side}_record"], line[f"{side}_findings"], line[f"{side}_checks"])

@@ -1,0 +1,105 @@
+"""Messages as a trainer reads them: content always a string, arguments always an object, call ids by position."""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from builders.candidate import Candidate
+from schemas.rows import Provenance
+from schemas.selection import Kind
+from schemas.trajectory import Message, text_of
+
+
+class Ids:
+    """Names calls ``call_1``, ``call_2``, ... in the order they are made, for a prompt and what follows it."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, tuple[str, str]] = {}
+
+    def add(self, uid: str, name: str) -> str:
+        """The id of a call."""
+        return self._ids.setdefault(uid, (f"call_{len(self._ids) + 1}", name))[0]
+
+    def answered(self, uid: str) -> tuple[str, str]:
+        """The id and the tool of a call that was answered."""
+        return self._ids[uid]
+
+    def branch(self) -> "Ids":
+        """A copy that goes on from here, so that two sides of a pair name their calls alike."""
+        copy = Ids()
+        copy._ids = dict(self._ids)
+        return copy
+
+
+def render_messages(messages: Sequence[Message], ids: Ids, *, reasoning: bool = True) -> list[dict[str, Any]]:
+    """Messages in the form of rows; ``ids`` goes on from one call to the next."""
+    return list(_rendered(messages, ids, reasoning))
+
+
+@lru_cache(maxsize=64)
+def render_tools(tools: str | None) -> list[Any]:
+    """The tool list as it is logged."""
+    value = msgspec.json.decode(tools or "[]")
+    return value if isinstance(value, list) else [value]
+
+
+def provenance(candidate: Candidate, kind: Kind, identity: str) -> Provenance:
+    """Where a row comes from and how much of it is confirmed."""
+    chosen, facts, fork = candidate.chosen, candidate.other or candidate.facts, candidate.chosen.trajectory.fork
+    checks = list(chosen.checked_by(candidate.target.message, "execution"))
+    worlds = sorted({item.execution.environment for item in checks if item.execution is not None})
+    placebo = [
+        item.placebo
+        for item in (*chosen.checked_by(candidate.target.message, "step"), *chosen.task_checks())
+        if item.placebo is not None
+    ]
+    author = None if chosen.correction is None else chosen.correction.author
+    return Provenance(
+        sample_id=identity,
+        kind=kind,
+        task=None if facts.task is None else f"{facts.namespace or ''}/{facts.task}",
+        strata_json=_json(dict(sorted(facts.strata.items()))),
+        trajectory_id=chosen.id,
+        message=candidate.target.message,
+        parent_trajectory_id=None if fork is None else fork.parent,
+        branch_point=None if fork is None else fork.branch_point,
+        fork_kind=None if fork is None else fork.kind,
+        env_name=", ".join(worlds) or None,
+        env_snapshot=None if fork is None else fork.restore.snapshot,
+        level=candidate.level(),
+        placebo_rate=max(placebo, default=None),
+        evidence=", ".join(sorted({item.author.kind for item in checks})),
+        correction_source=None if author is None else f"{author.kind}:{author.name}@{author.version}",
+        error_labels_json=_json(sorted({finding.label for finding in candidate.wrong_findings})),
+        attempt_index=facts.index,
+        n_attempts=facts.attempts,
+        context_digest=candidate.target.context,
+        tools_sha256=facts.tools,
+    )
+
+
+def _rendered(messages: Sequence[Message], ids: Ids, reasoning: bool) -> Iterator[dict[str, Any]]:
+    for message in messages:
+        row: dict[str, Any] = {"role": message.role, "content": text_of(message.content)}
+        if message.role == "tool" and message.answers is not None:
+            row["tool_call_id"], row["name"] = ids.answered(message.answers.uid)
+            if not row["content"] and message.error is not None:
+                row["content"] = message.error.message
+        if message.reasoning and reasoning:
+            row["reasoning_content"] = message.reasoning
+        if message.tool_calls:
+            row["tool_calls"] = [
+                {
+                    "id": ids.add(call.uid, call.name),
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
+                for call in message.tool_calls
+            ]
+        yield row
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
