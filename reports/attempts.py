@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 from duckdb import SQLExpression
 
-from curation.errors import CurationError, NotFoundError, UsageError
+from curation.errors import NotFoundError, UsageError
 
 DEFAULT_RULE = "outcome = 'success'"
 
@@ -45,8 +45,11 @@ def find_strata(store: Queryable, names: Iterable[str] | None) -> tuple[Stratum,
     labels = dict.fromkeys(declared.to_pylist())
     every = (f"{_STRATA}{label}" if label in columns else label for label in labels)
     wanted = every if names is None else names
-    strata = (_find_stratum(name, columns, labels) for name in wanted)
-    return tuple({stratum.source: stratum for stratum in strata}.values())
+    found: dict[str, Stratum] = {}
+    for name in wanted:
+        stratum = _find_stratum(name, columns, labels)
+        found.setdefault(stratum.source, stratum)
+    return tuple(found.values())
 
 
 def rule_of_build(store: Queryable, build: str) -> str:
@@ -77,7 +80,7 @@ def read_attempts(store: Queryable, rule: str, strata: Sequence[Stratum]) -> pl.
     try:
         return pl.DataFrame(store.sql(query))
     except (duckdb.Error, UsageError) as error:
-        raise UsageError(_complaint(store, rule, str(error))) from error
+        raise UsageError(_complaint(store, rule, str(error.__cause__ or error))) from error
 
 
 def attempts_schema(store: Queryable) -> pa.Schema:
@@ -104,16 +107,16 @@ def _check_rule(store: Queryable, rule: str) -> None:
     try:
         SQLExpression(rule)
         bound = store.sql(f"SELECT ({rule}\n) AS kept FROM attempts WHERE ({rule}\n) LIMIT 0")
-    except (duckdb.Error, CurationError) as error:
-        raise UsageError(_complaint(store, rule, str(error))) from error
+    except (duckdb.Error, UsageError) as error:
+        raise UsageError(_complaint(store, rule, str(error.__cause__ or error))) from error
     if bound.schema.types != [pa.bool_()]:
         kinds = ", ".join(str(kind) for kind in bound.schema.types)
         raise UsageError(_complaint(store, rule, f"it gives {kinds}, not true or false"))
 
 
 def _complaint(store: Queryable, rule: str, why: str) -> str:
-    columns = ", ".join(attempts_schema(store).names)
-    return f"rule {rule!r} is no boolean SQL expression over attempts: {why.strip()}; columns of attempts: {columns}"
+    columns, cause = ", ".join(attempts_schema(store).names), " ".join(why.split())
+    return f"rule {rule!r} is no boolean SQL expression over attempts: {cause}; columns of attempts: {columns}"
 
 
 def _text(value: str) -> str:

@@ -151,6 +151,8 @@ def test_a_build_keeps_the_attempts_of_its_kept_decisions() -> None:
         ("*", "STAR"),
         ("model::INTEGER > 1", "Could not convert"),
         ("attempt = ?", "parameters"),
+        ("kept", "kept"),
+        ("label = 'world/a'", "label"),
     ],
 )
 def test_a_bad_rule_is_refused_with_itself_the_cause_and_the_columns(rule: str, why: str) -> None:
@@ -165,11 +167,17 @@ def test_a_rule_may_end_in_a_comment_and_ask_other_tables() -> None:
     assert selection_bias(store, keep="attempt_id IN (SELECT attempt FROM selections) -- kept once").kept == 1
 
 
+def test_a_rule_and_a_stratum_mean_the_columns_of_the_view() -> None:
+    report = selection_bias(Attempts([Try("a"), Try("b")]), keep="task = 'a'", by=["task", "outcome", "fault"])
+    assert [(row.value, row.kept) for row in report.strata[0].rows] == [("a", 1), ("b", 0)]
+    assert [[row.value for row in table.rows] for table in report.strata[1:]] == [["failure"], ["false"]]
+
+
 def test_strata_are_named_with_or_without_prefix_and_once() -> None:
     report = selection_bias(Attempts(seed()), by=["difficulty", "strata.difficulty", "model", "attempts.model"])
     assert [(table.by, table.source) for table in report.strata] == [
-        ("strata.difficulty", "strata.difficulty"),
-        ("attempts.model", "model"),
+        ("difficulty", "strata.difficulty"),
+        ("model", "model"),
     ]
 
 
