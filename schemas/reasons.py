@@ -115,8 +115,97 @@ UNCHECKED: dict[str, Reason] = {
 }
 
 
+REFUSALS: dict[str, Reason] = {
+    "contradicted_record": Reason(
+        "An answer in the record is not the real answer of its call.", "None: the record cannot be trusted."
+    ),
+    "parent_revised": Reason("A better reading of the same attempt is stored.", "Fork the revised record."),
+    "test_split": Reason(
+        "The attempt, its task or its group is held out for testing.", "None: annotate the split if it is wrong."
+    ),
+    "hidden_answer": Reason("Whoever proposed the correction had read the hidden answer.", "Propose it without."),
+    "environment_fault": Reason(
+        "The environment failed at the wrong decision, not the model.", "None: start another attempt."
+    ),
+    "finding_on_target": Reason("A finding says that the decision itself is wrong.", "Repair it: curate repair."),
+    "error_in_prompt": Reason(
+        "A finding or an error stands before the decision, so this is no first action.",
+        "Build recovery rows, or fork the earlier decision.",
+    ),
+    "no_error_before": Reason("Nothing says that the decision before was wrong.", "Diagnose or replay it."),
+    "not_after_answer": Reason(
+        "Something else than the environment's answer stands between the wrong call and the decision.",
+        "Build a recovery fork: curate repair.",
+    ),
+    "same_action": Reason("The decision repeats the wrong one.", "None: it recovers nothing."),
+    "format_unanswered": Reason(
+        "The decision follows a malformed call that no environment answered.", "Build first-action rows."
+    ),
+    "effect_not_undone": Reason(
+        "The mistake changed the state and nothing confirms that its effect is gone.",
+        "Propose the calls that take it back, then the right one.",
+    ),
+    "no_evidence_at_decision": Reason(
+        "Only the outcomes differ; nothing speaks against this decision.", "Diagnose it, or annotate a finding."
+    ),
+    "corrector_saw_more": Reason(
+        "Whoever proposed the correction had read more than the prompt, so the two sides are not comparable.",
+        "Build recovery rows, or propose it from the request alone.",
+    ),
+    "equivalent_actions": Reason(
+        "Both sides do the same, or get the same answer and the same state.", "None: neither is better."
+    ),
+    "partial_context": Reason(
+        "Something before the decision is hidden, so that no other context equals it.", "Log the whole history."
+    ),
+    "wrong_fork": Reason("The answer was executed in a state that does not belong to this kind of row.", "Fork again."),
+    "not_derivable": Reason(
+        "A value of the corrected call follows from nothing in the prompt.", "A person may propose it."
+    ),
+    "placebo_too_high": Reason(
+        "More than one in five wrong calls pass the check that supports the correction.", "Use a sharper check."
+    ),
+    "feedback_leaked": Reason(
+        "The row holds words that were first seen after its branch point.", "Propose a correction without them."
+    ),
+    "target_not_executed": Reason(
+        "Nothing confirms that the answer of the decision's call is its real one.", "Replay: curate replay."
+    ),
+    "target_fails": Reason("The decision's own call is answered by an error.", "None: it is no example to follow."),
+    "failed_layer": Reason("A check of the decision failed.", "Repair it: curate repair."),
+    "level_below_execution": Reason(
+        "The decision is not confirmed up to execution.", "Diagnose and replay its attempt."
+    ),
+    "unconfirmed_prompt": Reason(
+        "An answer in the prompt is not confirmed by execution.", "Replay in the environment of the log."
+    ),
+    "history_incomplete": Reason(
+        "A part of the history before the decision is not in the log.", "Import the complete log."
+    ),
+    "malformed_prompt": Reason(
+        "A call in the prompt has arguments that are no JSON object, which no row can show as they were written.",
+        "None: fork the attempt before it.",
+    ),
+    "malformed_target": Reason("The arguments of the decision's call are no JSON object.", "Repair it: curate repair."),
+    "number_not_loadable": Reason(
+        "A number would be changed or refused by the loader of the rows.", "Log it as a string."
+    ),
+    "unknown": Reason("A condition is not known on both sides.", "Give it in a side file."),
+    "differs": Reason("The two sides were not tried under the same conditions.", "Compare attempts of equal ones."),
+    "no_candidate:no_call": Reason("The attempt holds no call.", "None needed."),
+    "no_candidate:not_replayed": Reason("Nothing of the attempt was executed again.", "Replay: curate replay."),
+    "no_candidate:nothing_went_wrong": Reason("No decision of the attempt is known to be wrong.", "None needed."),
+    "no_candidate:no_recovery": Reason(
+        "No call follows the wrong one and no recovery was executed.", "Repair it: curate repair."
+    ),
+    "no_candidate:no_partner": Reason(
+        "No other decision was taken in the same context.", "Repair it, or record more attempts of the task."
+    ),
+}
+
+
 def sentence_of(code: str) -> str:
     """What a code of any table says, or nothing for one in no table; ``code:field`` is looked up as ``code``."""
-    tables = (QUARANTINE, WARNINGS, UNVERIFIABLE, NOT_RUN, REPAIR, UNCHECKED)
+    tables = (QUARANTINE, WARNINGS, UNVERIFIABLE, NOT_RUN, REPAIR, UNCHECKED, REFUSALS)
     reason = next((table[key] for table in tables for key in (code, code.partition(":")[0]) if key in table), None)
     return "" if reason is None else f"{reason.sentence} {reason.way_out}"
