@@ -2,7 +2,6 @@
 
 import sys
 
-import click
 import typer
 
 from curation.cli import (
@@ -44,23 +43,24 @@ app.command("fsck")(fsck.fsck)
 
 
 def main() -> None:
-    """Run the command line; exit code 0 done, 1 something was found wrong, 2 misuse or refused."""
+    """Run the command line; exit code 0 done, 1 something was found wrong, 2 misuse or refused, 130 interrupted."""
     try:
-        code = app(standalone_mode=False)
+        app()
     except CurationError as error:
-        print(f"curate: {error}", file=sys.stderr)
-        sys.exit(2)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(2)
+        _refuse(error)
+    except SystemExit as end:
+        if end.code == 130:
+            text = "curate: interrupted; what was not committed is not there, run the same command again"
+            print(text, file=sys.stderr)
+        raise
     except Exception as error:
         from environments.protocol import EnvironmentFailure
 
         if not isinstance(error, EnvironmentFailure):
             raise
-        print(f"curate: {error}", file=sys.stderr)
-        sys.exit(2)
-    except (click.Abort, KeyboardInterrupt):
-        print("curate: interrupted; what was not committed is not there, run the same command again", file=sys.stderr)
-        sys.exit(130)
-    sys.exit(code if isinstance(code, int) else 0)
+        _refuse(error)
+
+
+def _refuse(error: Exception) -> None:
+    print(f"curate: {error}", file=sys.stderr)
+    sys.exit(2)
