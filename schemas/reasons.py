@@ -114,7 +114,6 @@ UNCHECKED: dict[str, Reason] = {
     "slow_pattern": Reason("A pattern of the schema could run for too long.", "Write it without repeated groups."),
 }
 
-
 REFUSALS: dict[str, Reason] = {
     "contradicted_record": Reason(
         "An answer in the record is not the real answer of its call.", "None: the record cannot be trusted."
@@ -203,9 +202,19 @@ REFUSALS: dict[str, Reason] = {
     ),
 }
 
+TABLES: dict[str, dict[str, Reason]] = {
+    "A line of a log is quarantined": QUARANTINE,
+    "A record enters with a warning": WARNINGS,
+    "An answer cannot be compared (unverifiable)": UNVERIFIABLE,
+    "A call is not executed again (not_run)": NOT_RUN,
+    "Arguments cannot be checked against their schema": UNCHECKED,
+    "A repair is refused": REPAIR,
+    "A row is refused": REFUSALS,
+}
+
 
 def sentence_of(code: str) -> str:
     """What a code of any table says, or nothing for one in no table; ``code:field`` is looked up as ``code``."""
-    tables = (QUARANTINE, WARNINGS, UNVERIFIABLE, NOT_RUN, REPAIR, UNCHECKED, REFUSALS)
+    tables = TABLES.values()
     reason = next((table[key] for table in tables for key in (code, code.partition(":")[0]) if key in table), None)
     return "" if reason is None else f"{reason.sentence} {reason.way_out}"
