@@ -14,7 +14,7 @@ from environments.protocol import Controls
 from schemas.canonical import encode, raw
 from schemas.objects import Snapshot
 from schemas.statements import Verification
-from schemas.trajectory import Author, Message, ToolCall, Trajectory, text_of
+from schemas.trajectory import Author, Message, Task, ToolCall, Trajectory, text_of
 from tests.records import A17, A18, BAD, EIGHT, OK, REQUEST, call, record
 
 Worlds = tuple[World, ...]
@@ -117,6 +117,18 @@ def test_reasoning_goes_and_text_stays_only_without_a_replaced_value(
         clean, _ = fork_both(case, propose(case, 1, A17), inventory, blobs)
         corrected = made(clean).trajectory.messages[1]
         assert (corrected.content, corrected.reasoning) == (kept, None)
+
+
+def test_the_name_of_a_replaced_tool_takes_the_text_with_it(
+    booking: Worlds, blobs: MemoryBlobs, replayed: Replayed, propose: Propose
+) -> None:
+    attempt = record("Stock of A17?", ("book", {"sku": "A17", "qty": 1}), BOOKED_A17)
+    decision = msgspec.structs.replace(attempt.messages[1], content="I book it.")
+    case = replayed(
+        msgspec.structs.replace(attempt, messages=(attempt.messages[0], decision, attempt.messages[2])), booking
+    )
+    clean, _ = fork_both(case, propose(case, 1, A17), booking, blobs)
+    assert made(clean).trajectory.messages[1].content is None
 
 
 def test_right_calls_beside_the_wrong_one_are_kept_and_executed_again_in_order(
@@ -292,6 +304,26 @@ def test_from_after_the_effect_it_is_there_and_not_made_again(
     assert bookings_at(clean, booking) == '{"bookings":[{"sku":"A17","qty":1}]}'
 
 
+def test_a_later_checkpoint_is_not_used(
+    booking: Worlds, blobs: MemoryBlobs, after_effect: Case, propose: Propose
+) -> None:
+    task = after_effect.trajectory.task
+    proposal = propose(after_effect, 3, STOCK_B17)
+    clean, _ = fork_both(after_effect, proposal, booking, blobs, checkpoints={0: task, 5: task})
+    assert bookings_at(made(clean), booking) == '{"bookings":[{"sku":"A17","qty":1}]}'
+
+
+def test_a_check_that_passes_before_the_new_call_says_nothing_of_it(
+    booking: Worlds, blobs: MemoryBlobs, after_effect: Case, replayed: Replayed, propose: Propose
+) -> None:
+    task = Task(parameters=raw({"wanted": {"bookings": {"A17": 1}}}))
+    case = replayed(msgspec.structs.replace(after_effect.trajectory, task=task), booking)
+    assert [item.result for item in case.verifications if item.layer == "task"] == ["passed"]
+    clean = made(fork_both(case, propose(case, 3, STOCK_B17), booking, blobs)[0])
+    assert not clean.accepted
+    assert {item.layer for item in clean.verifications} == {"execution"}
+
+
 def bookings_at(fork: Forked, worlds: Worlds) -> str:
     kept = MemoryBlobs()
     snapshot, image = fork.objects
@@ -314,6 +346,8 @@ def test_a_recovery_takes_the_effect_back_first(
     assert actions(recovery.trajectory)[1:] == [("cancel", '{"sku":"B18"}'), ("book", '{"qty":1,"sku":"B17"}')]
     assert recovery.trajectory.messages[:3] == case.trajectory.messages[:3]
     assert recovery.settled == clean.settled
+    read = [fork.trajectory.fork.correction.reads for fork in (clean, recovery) if fork.trajectory.fork]
+    assert read == [("request",), ("request", "observation")]
     assert (clean.accepted, recovery.accepted) == (parameters is not None, parameters is not None)
     step = [item for item in recovery.verifications if item.layer == "step"]
     assert [(item.message, item.result, item.reads) for item in step] == (
@@ -350,9 +384,14 @@ def test_a_write_that_failed_leaves_nothing_to_take_back(
     booking: Worlds, blobs: MemoryBlobs, replayed: Replayed, propose: Propose
 ) -> None:
     unknown = ("book", {"sku": "B19", "qty": 1})
-    case = replayed(record("Book one B17.", unknown, {"error": "unknown_sku", "sku": "B19"}), booking)
-    _, recovery = fork_both(case, propose(case, 1, B17), booking, blobs)
-    assert [name for name, _ in actions(made(recovery).trajectory)] == ["book", "book"]
+    for parameters in (
+        {},
+        {"timeouts": [9]},
+    ):  # a time-out to come moves nearer: the state changes, the bookings do not
+        attempt = record("Book one B17.", unknown, {"error": "unknown_sku", "sku": "B19"}, parameters=parameters)
+        case = replayed(attempt, booking)
+        _, recovery = fork_both(case, propose(case, 1, B17), booking, blobs)
+        assert [name for name, _ in actions(made(recovery).trajectory)] == ["book", "book"]
 
 
 def test_an_answer_from_the_other_fork_is_refused(

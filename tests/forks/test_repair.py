@@ -15,7 +15,7 @@ from schemas.objects import ToolSpec
 from schemas.reasons import REPAIR
 from schemas.statements import Annotation, Finding, Verification
 from schemas.trajectory import Author, Reads, Trajectory
-from tests.records import A17, EIGHT, record
+from tests.records import A17, A18, EIGHT, record
 
 Worlds = tuple[World, ...]
 Replayed = Callable[[Trajectory, Worlds], Case]
@@ -110,6 +110,20 @@ def test_the_rule_read_only_the_prefix_and_a_person_may_have_read_more(repaired:
     ]
     assert reads == [[("request", "schema")] * 2, [seen] * 2]
     assert {fork.id for fork in by_rule.forks}.isdisjoint(fork.id for fork in by_person.forks)
+
+
+def test_of_several_proposals_for_a_decision_a_refusal_is_not_hidden_by_a_fork(
+    repaired: Callable[..., Repaired],
+) -> None:
+    identity = next(item.trajectory for item in repaired("fail_A18").statements if isinstance(item, Annotation))
+    same, right = (
+        Proposal(identity, 1, "1.0", (ProposedCall(name, raw(arguments)),), Author("human", "ada"), ("request",))
+        for name, arguments in (A18, A17)
+    )
+    for proposals in ((same, right), (right, same)):
+        done = repaired("fail_A18", *proposals)
+        assert (done.failures, done.proposed, done.verified, done.refused["same_call"]) == (1, 1, 2, 2)
+        assert facts(done)["repair.1.clean"] == "same_call: call 1.0"
 
 
 def test_a_success_is_repaired_at_its_finding_too(booking: Worlds, blobs: MemoryBlobs, replayed: Replayed) -> None:
