@@ -6,6 +6,8 @@ import msgspec
 
 from curation.store import Store
 from curation.store.lookup import Named, resolve_trajectory
+from curation.store.store import check_name
+from schemas.canonical import encode
 from schemas.display import clean_line
 from schemas.reasons import sentence_of
 from schemas.trajectory import Message, Trajectory, text_of
@@ -86,6 +88,7 @@ class TrajectoryView(msgspec.Struct):
     outcome: str | None
     stop: str | None
     stop_text: str | None
+    revised_by: str | None
     fork_of: str | None
     branch_point: int | None
     fork_kind: str | None
@@ -146,7 +149,9 @@ View = TrajectoryView | RowView | BytesView
 
 
 def show(store: Store, named: Named) -> View:
-    """What the store knows about a resolved id. Raises NotFoundError or StoreError."""
+    """What the store knows about a resolved id; of a torn store, the bytes. Raises NotFoundError or StoreError."""
+    if any(store.torn.values()):
+        return _bytes_alone(store, named)
     match named.kind:
         case "trajectory" | "attempt":
             return _trajectory(store, resolve_trajectory(store, named.id))
@@ -166,6 +171,7 @@ def show(store: Store, named: Named) -> View:
             return BytesView(named.id, "build", len(text), text)
         case kind:
             record = store.sql(f"SELECT record FROM {kind}s WHERE id = ?", [named.id])["record"][0].as_py()
+            check_name(kind, named.id, record.encode())
             return BytesView(named.id, kind, len(record.encode()), record[:_PREVIEW])
 
 
@@ -188,6 +194,13 @@ def list_attempts(store: Store, limit: int) -> AttemptList:
     return AttemptList(total, len(lines), lines)
 
 
+def _bytes_alone(store: Store, named: Named) -> BytesView:
+    if named.kind not in ("trajectory", "object"):
+        store.refuse_torn()
+    data = store.object(named.id) if named.kind == "object" else encode(store.trajectory(named.id))
+    return BytesView(named.id, named.kind, len(data), data[:_PREVIEW].decode("utf-8", "replace"))
+
+
 def _trajectory(store: Store, identity: str) -> TrajectoryView:
     trajectory = store.trajectory(identity)
     attempts = store.sql("SELECT * FROM attempts WHERE trajectory_id = ?", [identity]).to_pylist()
@@ -205,6 +218,7 @@ def _trajectory(store: Store, identity: str) -> TrajectoryView:
         outcome=attempt.get("outcome"),
         stop=attempt.get("stop"),
         stop_text=trajectory.stop_text,
+        revised_by=_revision(store, identity),
         fork_of=fork.parent if fork else None,
         branch_point=fork.branch_point if fork else None,
         fork_kind=fork.kind if fork else None,
@@ -251,15 +265,16 @@ def _row(store: Store, sample: str) -> RowView:
 
 def _findings(store: Store, identity: str) -> list[FindingLine]:
     rows = store.sql(
-        "SELECT record FROM effective_findings WHERE trajectory = ? ORDER BY message, label, id", [identity]
+        "SELECT id, record FROM effective_findings WHERE trajectory = ? ORDER BY message, label, id", [identity]
     )
     found = []
-    for record in rows["record"].to_pylist():
+    for name, record in zip(rows["id"].to_pylist(), rows["record"].to_pylist(), strict=True):
+        check_name("finding", name, record.encode())
         finding = msgspec.json.decode(record)
         evidence = "; ".join(_pointer(item) for item in finding.get("evidence", ()))
         author = finding["author"]
-        name = f"{author['kind']} {author.get('name', '')}@{author.get('version', '')}"
-        found.append(FindingLine(finding["message"], finding["label"], finding.get("detail", ""), evidence, name))
+        said_by = f"{author['kind']} {author.get('name', '')}@{author.get('version', '')}"
+        found.append(FindingLine(finding["message"], finding["label"], finding.get("detail", ""), evidence, said_by))
     return found
 
 
@@ -318,6 +333,14 @@ def _places(store: Store, identity: str) -> list[Place]:
 def _line(index: int, message: Message) -> Line:
     calls = ", ".join(f"{call.name}({call.arguments_text})" for call in message.tool_calls)
     return Line(index, message.role, clean_line(text_of(message.content), _LINE), clean_line(calls, _LINE))
+
+
+def _revision(store: Store, identity: str) -> str | None:
+    rows = store.sql(
+        "SELECT trajectory FROM annotations WHERE field = 'revises' AND value = ? ORDER BY trajectory LIMIT 1",
+        [identity],
+    )["trajectory"].to_pylist()
+    return rows[0] if rows else None
 
 
 def _correction(trajectory: Trajectory) -> str | None:

@@ -8,6 +8,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from curation.errors import StoreError
 from curation.store.tables import TABLES
 
 _APPLICATION = "put"
+_LOG = "_delta_log"
 _TRIES = 200
 
 
@@ -41,16 +43,71 @@ def create_table(uri: str, table: str) -> None:
         raise StoreError(f"cannot create table {table!r} in {uri!r}: {error}") from error
 
 
-def open_table(uri: str, table: str) -> DeltaTable:
-    """A table at its newest version. Raises StoreError where there is none or its log cannot be read."""
+def open_table(uri: str, table: str, version: int | None = None) -> DeltaTable:
+    """A table at its newest version, or at the one named.
+
+    Raises StoreError where there is none, its newest log entry is torn, or its log cannot be read.
+    """
+    if version is None and (torn := torn_entries(uri, table)):
+        raise StoreError(torn_entry_words(table, torn))
     try:
-        return DeltaTable(f"{uri}/{table}")
+        return DeltaTable(f"{uri}/{table}", version=version)
     except TableNotFoundError as error:
         raise StoreError(f"no table {table!r} in {uri!r}: only `curate init` creates one") from error
     except (DeltaError, OSError, ValueError) as error:
+        words = str(error).partition("\n")[0]
         raise StoreError(
-            f"the log of table {table!r} in {uri!r} cannot be read ({error}); see `curate fsck`"
+            f"the log of table {table!r} in {uri!r} cannot be read ({words}); `curate fsck` names the entry"
         ) from error
+
+
+def open_whole(uri: str, table: str) -> tuple[DeltaTable, list[str]]:
+    """A table at its last whole version, and the torn log entries after it, newest first. Raises StoreError."""
+    torn = torn_entries(uri, table)
+    whole = int(Path(torn[-1]).stem) - 1 if torn else None
+    if whole == -1:
+        raise StoreError(f"table {table!r} in {uri!r} has no whole log entry; restore {torn[-1]!r} from a copy")
+    return open_table(uri, table, whole), torn
+
+
+def torn_entries(uri: str, table: str) -> list[str]:
+    """The newest log entries of a local table that are cut short, newest first; none behind a whole one."""
+    return list(takewhile(lambda entry: not is_whole(uri, table, entry), reversed(log_entries(uri, table))))
+
+
+def log_entries(uri: str, table: str) -> list[str]:
+    """The log entries of a local table by path in its folder, oldest first."""
+    if not is_local(uri):
+        return []
+    return [f"{_LOG}/{path.name}" for path in sorted(Path(uri, table, _LOG).glob("*.json")) if path.stem.isdigit()]
+
+
+def is_whole(uri: str, table: str, entry: str) -> bool:
+    """Whether a log entry was written to its end: it is JSON Lines, and one of our appends ends with its transaction.
+
+    A cut between two lines leaves valid JSON that would silently drop files.
+    """
+    try:
+        actions = [json.loads(line) for line in Path(uri, table, entry).read_bytes().splitlines()]
+    except (OSError, ValueError):
+        return False
+    names = {name for action in actions for name in action}
+    operation = next((action["commitInfo"].get("operation") for action in actions if "commitInfo" in action), None)
+    match operation:
+        case "CREATE TABLE":
+            return {"protocol", "metaData"} <= names
+        case "WRITE":
+            return {"add", "txn"} <= names
+        case _:
+            return bool(actions)
+
+
+def torn_entry_words(table: str, torn: list[str]) -> str:
+    """What to say of a table whose newest log entries are torn."""
+    return (
+        f"table {table!r} has a torn log entry {torn[0]!r}: restore it from a copy; or remove it, which takes the "
+        "table back to the version before, and run the command that wrote it again"
+    )
 
 
 def is_local(uri: str) -> bool:

@@ -1,18 +1,34 @@
-"""Reading everything again: hashes, files, history and links."""
+"""Reading everything again: hashes, columns, files, history and links."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from curation.errors import StoreError
 from curation.store import files
-from curation.store.tables import TABLES
+from curation.store.tables import (
+    STATEMENTS,
+    TABLES,
+    Row,
+    record_batch,
+    selection_row,
+    sighting_row,
+    statement_row,
+    trajectory_row,
+)
 from schemas.canonical import digest
+from schemas.objects import Sighting
+from schemas.selection import Selection
+from schemas.trajectory import decode
 
 _KEPT = frozenset(("CREATE TABLE", "WRITE"))
+_ROWS = 1_000
 
 
 class Problem(NamedTuple):
@@ -33,7 +49,7 @@ class Checked(NamedTuple):
 def check(uri: str) -> Checked:
     """Read every row of every table of a store and check it against its name, its log and what it refers to.
 
-    Nothing is repaired. A table whose newest log entry is torn is read at the last version that can be read.
+    Nothing is repaired. A table whose newest log entry is torn is read at the last version that is whole.
     """
     rows = 0
     problems: list[Problem] = []
@@ -42,71 +58,126 @@ def check(uri: str) -> Checked:
     for table in TABLES:
         ids = seen.setdefault(table, set())
         try:
-            delta, torn = _open(uri, table)
+            delta, _ = files.open_whole(uri, table)
         except StoreError as error:
             problems.append(Problem(table, table, str(error)))
             continue
-        problems.extend(Problem(entry, table, "torn log entry: its commit is not readable") for entry in torn)
-        problems.extend(_history(delta, table))
+        problems.extend(_history(uri, delta, table))
         for path in files.data_files(delta):
             try:
-                for identity, data, refers in _rows(uri, table, path):
-                    rows += 1
-                    if digest(data) != identity:
-                        problems.append(Problem(identity, table, f"id_mismatch: its bytes are those of {digest(data)}"))
-                    if identity in ids:
-                        problems.append(Problem(identity, table, "the same id stands in two rows"))
-                    ids.add(identity)
-                    links.extend((identity, table, target, wanted) for target, wanted in refers)
+                for batch in _batches(uri, table, path):
+                    rows += batch.num_rows
+                    problems.extend(_wrong_rows(table, batch, ids))
+                    ids.update(batch["id"].to_pylist())
+                    links.extend(_links(table, batch))
             except (OSError, ValueError) as error:
                 problems.append(Problem(path, table, f"torn or missing file: {error}"))
-    bad = {problem.id for problem in problems}
-    for identity, table, target, wanted in links:
-        if wanted not in seen[target]:
-            problems.append(Problem(identity, table, f"refers to {wanted} that is not in {target}"))
-        elif wanted in bad and target == "trajectories" and table == "trajectories":
-            problems.append(Problem(identity, table, f"is a fork of {wanted}, which is bad"))
+    problems.extend(
+        Problem(identity, table, f"refers to {wanted} that is not in {target}")
+        for identity, table, target, wanted in links
+        if wanted not in seen[target]
+    )
+    forks = [(wanted, identity) for identity, table, target, wanted in links if table == target == "trajectories"]
+    problems.extend(_hanging(forks, {problem.id for problem in problems}))
     return Checked(rows, problems)
 
 
-def _open(uri: str, table: str) -> tuple[DeltaTable, list[str]]:
+def _history(uri: str, table: DeltaTable, name: str) -> Iterator[Problem]:
+    for entry in files.log_entries(uri, name):
+        if not files.is_whole(uri, name, entry):
+            yield Problem(entry, name, "torn log entry: its commit is not readable")
     try:
-        return files.open_table(uri, table), []
-    except StoreError:
-        log = Path(uri, table, "_delta_log")
-        if not files.is_local(uri) or not log.is_dir():
-            raise
-        entries = sorted(log.glob("[0-9]*.json"), reverse=True)
-        for entry in entries:
-            version = int(entry.stem) - 1
-            if version < 0:
-                break
-            try:
-                return DeltaTable(f"{uri}/{table}", version=version), [e.name for e in entries if int(e.stem) > version]
-            except Exception:  # noqa: S112 - any failure means: look further back
-                continue
-        raise
-
-
-def _history(table: DeltaTable, name: str) -> Iterator[Problem]:
-    for entry in table.history():
-        operation = entry.get("operation", "?")
-        if operation not in _KEPT or entry.get("operationParameters", {}).get("mode") == "Overwrite":
+        history = table.history()
+    except (DeltaError, ValueError) as error:
+        yield Problem(name, name, f"the history cannot be read: {str(error).partition(chr(10))[0]}")
+        return
+    for commit in history:
+        operation = commit.get("operation", "?")
+        if operation not in _KEPT or commit.get("operationParameters", {}).get("mode") == "Overwrite":
             yield Problem(
-                f"version {entry.get('version')}", name, f"the table was changed by {operation}, not appended to"
+                f"version {commit.get('version')}", name, f"the table was changed by {operation}, not appended to"
             )
 
 
-def _rows(uri: str, table: str, path: str) -> Iterator[tuple[str, bytes, list[tuple[str, str]]]]:
-    content = "bytes" if table == "objects" else "record"
-    links = _LINKS.get(table, {})
+def _batches(uri: str, table: str, path: str) -> Iterator[pa.RecordBatch]:
     with files.storage(uri, table).open_input_file(path) as source:
-        parquet = pq.ParquetFile(source)
-        for batch in parquet.iter_batches(batch_size=1_000, columns=["id", content, *links]):
-            for row in batch.to_pylist():
-                data = row[content]
-                refers = [(target, row[column]) for column, target in links.items() if row[column] is not None]
-                yield row["id"], data if isinstance(data, bytes) else data.encode(), refers
+        for batch in pq.ParquetFile(source).iter_batches(batch_size=_ROWS):
+            yield batch.select(TABLES[table].names).cast(TABLES[table])
+
+
+def _wrong_rows(table: str, batch: pa.RecordBatch, known: set[str]) -> Iterator[Problem]:
+    """Rows that are not what their id names, that stand twice, or whose columns do not repeat their record."""
+    named = []
+    met: set[str] = set()
+    for number, (identity, data) in enumerate(zip(batch["id"].to_pylist(), _contents(table, batch), strict=True)):
+        if (actual := digest(data)) != identity:
+            yield Problem(identity, table, f"id_mismatch: its bytes are those of {actual}")
+        else:
+            named.append(number)
+        if identity in known or identity in met:
+            yield Problem(identity, table, "the same id stands in two rows")
+        met.add(identity)
+    if table != "objects":
+        yield from _wrong_columns(table, batch.take(pa.array(named, pa.int64())))
+
+
+def _wrong_columns(table: str, batch: pa.RecordBatch) -> Iterator[Problem]:
+    rows = []
+    for identity, record, attempt in zip(
+        batch["id"].to_pylist(),
+        batch["record"].to_pylist(),
+        batch["attempt_id"].to_pylist() if table == "trajectories" else [None] * batch.num_rows,
+        strict=True,
+    ):
+        try:
+            rows.append(_row_of(table, record, attempt))
+        except msgspec.DecodeError as error:
+            yield Problem(identity, table, f"its record is not of this version's shape: {error}")
+            return
+    if not record_batch(table, rows).equals(batch):
+        for number, row in enumerate(rows):
+            if not record_batch(table, [row]).equals(batch.slice(number, 1)):
+                yield Problem(row["id"], table, "its columns do not say what its record says")
+
+
+def _row_of(table: str, record: str, attempt: str | None) -> Row:
+    match table:
+        case "trajectories":
+            return trajectory_row(decode(record), record.encode(), attempt)
+        case "sightings":
+            return sighting_row(msgspec.json.decode(record, type=Sighting))
+        case "selections":
+            return selection_row(msgspec.json.decode(record, type=Selection))
+        case _:
+            return statement_row(msgspec.json.decode(record, type=STATEMENTS[table]))
+
+
+def _contents(table: str, batch: pa.RecordBatch) -> list[bytes]:
+    if table == "objects":
+        return list(batch["bytes"].to_pylist())
+    return [record.encode() for record in batch["record"].to_pylist()]
+
+
+def _links(table: str, batch: pa.RecordBatch) -> Iterator[tuple[str, str, str, str]]:
+    for column, target in _LINKS.get(table, {}).items():
+        for identity, wanted in zip(batch["id"].to_pylist(), batch[column].to_pylist(), strict=True):
+            if wanted is not None:
+                yield identity, table, target, wanted
+
+
+def _hanging(forks: Iterable[tuple[str, str]], bad: set[str]) -> Iterator[Problem]:
+    """Every fork that has a bad record among its ancestors."""
+    children = defaultdict(list)
+    for parent, child in forks:
+        children[parent].append(child)
+    pending = [(record, child) for record in sorted(bad) for child in children[record]]
+    told = set()
+    while pending:
+        record, fork = pending.pop()
+        if (record, fork) not in told:
+            told.add((record, fork))
+            yield Problem(fork, "trajectories", f"is a fork of {record}, which is bad")
+            pending.extend((record, child) for child in children[fork])
 
 
 _LINKS: dict[str, dict[str, str]] = {

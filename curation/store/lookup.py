@@ -29,16 +29,14 @@ class Named(NamedTuple):
 def resolve(store: Store, prefix: str) -> Named:
     """The one thing whose id starts with ``prefix``. A run's name as logged finds its trajectory too.
 
-    Raises NotFoundError where nothing or more than one thing does.
+    Raises NotFoundError where nothing or more than one thing does, StoreError where nothing does in a torn store.
     """
     found: dict[str, Named] = {}
     for kind, table, column in _PLACES:
-        rows = store.sql(
-            f"SELECT DISTINCT {column} AS id FROM {table} WHERE starts_with({column}, ?) ORDER BY id LIMIT 5", [prefix]
-        )
-        for identity in rows["id"].to_pylist():
+        for identity in store.find(table, column, prefix, 5):
             found.setdefault(identity, Named(kind, identity))
     if not found:
+        store.refuse_torn()
         rows = store.sql("SELECT trajectory_id FROM attempts WHERE run = ? LIMIT 5", [prefix])
         found = {identity: Named("trajectory", identity) for identity in rows["trajectory_id"].to_pylist()}
     if not found:
@@ -52,11 +50,18 @@ def resolve(store: Store, prefix: str) -> Named:
 
 
 def resolve_trajectory(store: Store, prefix: str) -> str:
-    """The id of the one trajectory that an id of it, of its attempt, or its run's name as logged stands for."""
+    """The id of the one trajectory that an id of it, of its attempt, or its run's name as logged stands for.
+
+    For an attempt that is its live record; where every record was revised into other attempts, the first by id.
+    """
     named = resolve(store, prefix)
     if named.kind == "attempt":
-        live = store.sql("SELECT trajectory_id FROM attempts WHERE attempt_id = ?", [named.id])
-        identity: str = live["trajectory_id"][0].as_py()
+        rows = store.sql(
+            """SELECT id FROM trajectories WHERE attempt_id = ?
+               ORDER BY id IN (SELECT trajectory_id FROM attempts) DESC, id LIMIT 1""",
+            [named.id],
+        )
+        identity: str = rows["id"][0].as_py()
         return identity
     if named.kind != "trajectory":
         raise NotFoundError(f"{prefix!r} is a {named.kind}; name a trajectory or an attempt")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from curation.errors import NotFoundError, StoreError, UsageError
+from curation.errors import CurationError, NotFoundError, StoreError, UsageError
 from curation.store import files, views
 from curation.store.batch import Batch
 from curation.store.files import StagedFile
@@ -47,7 +47,10 @@ class Store:
 
     @property
     def torn(self) -> dict[str, list[str]]:
-        """Data files that are missing or cut short, by table; they are left out of every query."""
+        """Data files and newest log entries that are missing or cut short, by table.
+
+        What they hold is in no query; where there are any, only single records can be read and nothing is written.
+        """
         return self._torn
 
     def delta(self, table: str) -> DeltaTable:
@@ -59,7 +62,7 @@ class Store:
 
         Raises StoreError where a data file is torn: counting what is left would be a wrong number.
         """
-        self._refuse_torn()
+        self.refuse_torn()
         return self._query(query, params)
 
     def stream(self, query: str, params: Mapping[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
@@ -67,17 +70,20 @@ class Store:
 
         Another query on this store ends it. Raises as ``sql`` does.
         """
-        self._refuse_torn()
+        self.refuse_torn()
         try:
             yield from self._connection.sql(query, params=dict(params)).to_arrow_reader(rows)
         except duckdb.Error as error:
             raise UsageError(f"query failed: {error}") from error
 
     def trajectory(self, identity: str) -> Trajectory:
-        """The record of that id, verified. Raises NotFoundError, or StoreError where its bytes are not its name's."""
+        """The record of that id, verified. Raises NotFoundError, or StoreError where its bytes are not its name's.
+
+        In a torn store a record that is in whole files can still be read.
+        """
         rows = self._query("SELECT record FROM trajectories WHERE id = ?", [identity])
         if not rows.num_rows:
-            raise NotFoundError(f"no trajectory {identity!r} in {self.uri!r}")
+            raise self._missing("trajectories", identity)
         return _verified(identity, rows["record"][0].as_py())
 
     def trajectories(self, identities: Sequence[str]) -> Iterator[tuple[str, Trajectory]]:
@@ -95,11 +101,18 @@ class Store:
         """The bytes of that name, verified. Raises NotFoundError or StoreError."""
         rows = self._query("SELECT bytes FROM objects WHERE id = ?", [identity])
         if not rows.num_rows:
-            raise NotFoundError(f"no object {identity!r} in {self.uri!r}")
+            raise self._missing("objects", identity)
         data: bytes = rows["bytes"][0].as_py()
-        if digest(data) != identity:
-            raise StoreError(f"object {identity!r}: id_mismatch, its bytes are those of {digest(data)!r}")
+        check_name("object", identity, data)
         return data
+
+    def find(self, table: str, column: str, prefix: str, limit: int) -> list[str]:
+        """The first ids in a column that start with ``prefix``; of a torn store, those in whole files."""
+        rows = self._query(
+            f"SELECT DISTINCT {column} AS id FROM {table} WHERE starts_with({column}, ?) ORDER BY id LIMIT {limit:d}",
+            [prefix],
+        )
+        return list(rows["id"].to_pylist())
 
     def batch(self) -> Batch:
         """An empty batch to be filled and given to ``write``."""
@@ -108,24 +121,30 @@ class Store:
     def write(self, batch: Batch) -> dict[str, int]:
         """Commit a batch, one table after the other, referenced tables first; how many rows of each were new.
 
-        Rows whose id is there already are left out, also when another process writes the same ones meanwhile.
+        Rows whose id is there already are left out, also when another process writes the same ones meanwhile. Raises
+        StoreError, before anything is committed, where the store is torn.
         """
+        self.refuse_torn()
         staged = batch.finish()
         written = {table: self._put(table, staged.get(table, []), batch.ids(table)) for table in TABLES}
         self._load()
         return written
 
-    def _refuse_torn(self) -> None:
+    def refuse_torn(self) -> None:
+        """Raise StoreError that names the first torn data file or log entry, if there is one."""
         for table, paths in self._torn.items():
             if paths:
-                raise StoreError(
-                    f"table {table!r} has a torn or missing file {paths[0]!r}: restore it from a copy; "
-                    "single records in other files stay readable with `curate show ID`"
-                )
+                raise StoreError(_torn_words(table, paths))
+
+    def _missing(self, table: str, identity: str) -> CurationError:
+        if torn := self._torn[table]:
+            return StoreError(f"{identity!r} is in no whole file of {self.uri!r}; {_torn_words(table, torn)}")
+        return NotFoundError(f"nothing of id {identity!r} in table {table!r} of {self.uri!r}")
 
     def _load(self) -> None:
-        self._tables = {table: files.open_table(self.uri, table) for table in TABLES}
-        self._torn = {name: files.torn_files(self.uri, name, table) for name, table in self._tables.items()}
+        opened = {table: files.open_whole(self.uri, table) for table in TABLES}
+        self._tables = {name: table for name, (table, _) in opened.items()}
+        self._torn = {name: [*torn, *files.torn_files(self.uri, name, table)] for name, (table, torn) in opened.items()}
         self._connection = views.connect(self.uri, self._tables, self._torn)
 
     def _query(self, query: str, params: Sequence[Any] | None) -> pa.Table:
@@ -143,7 +162,7 @@ class Store:
         for _ in files.attempts():
             seen = files.open_table(self.uri, table)
             if torn := files.torn_files(self.uri, table, seen):
-                raise StoreError(f"table {table!r} has a torn or missing file {torn[0]!r}: restore it before writing")
+                raise StoreError(_torn_words(table, torn))
             if known := self._known(table, seen, ids):
                 staged = self._without(table, staged, known)
                 ids = ids - known
@@ -169,11 +188,24 @@ class Store:
         return [writer.close()]
 
 
+def check_name(kind: str, identity: str, data: bytes) -> None:
+    """Raise StoreError where these bytes are not those that the id names."""
+    if (actual := digest(data)) != identity:
+        raise StoreError(f"{kind} {identity!r}: id_mismatch, its bytes are those of {actual!r}")
+
+
 def _verified(identity: str, record: str) -> Trajectory:
-    actual = digest(record.encode())
-    if actual != identity:
-        raise StoreError(f"trajectory {identity!r}: id_mismatch, its bytes are those of {actual!r}")
+    check_name("trajectory", identity, record.encode())
     try:
         return decode(record)
     except msgspec.ValidationError as error:
         raise StoreError(f"trajectory {identity!r} is not of this version's shape: {error}") from error
+
+
+def _torn_words(table: str, torn: Sequence[str]) -> str:
+    if torn[0].endswith(".json"):
+        return files.torn_entry_words(table, list(torn))
+    return (
+        f"table {table!r} has a torn or missing file {torn[0]!r}: restore it from a copy, or import the logs into a "
+        "new store; single records in other files stay readable with `curate show ID`"
+    )

@@ -5,16 +5,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from curation.store.store import Store
-from curation.store.tables import slot_digest, statement_table
+from curation.store.store import Store, check_name
+from curation.store.tables import STATEMENTS, slot_digest, statement_table
 from schemas.canonical import encode
-from schemas.statements import Annotation, Finding, Statement, Verification
-
-_TYPES: dict[str, type[Annotation | Finding | Verification]] = {
-    "annotations": Annotation,
-    "findings": Finding,
-    "verifications": Verification,
-}
+from schemas.statements import Statement
 
 
 def superseding(store: Store, statements: Iterable[Statement]) -> list[Statement]:
@@ -48,7 +42,8 @@ def _standing(store: Store, places: Iterable[tuple[str, str]]) -> dict[tuple[str
             [wanted],
         )
         for row in rows.to_pylist():
-            content = _content(msgspec.json.decode(row["record"], type=_TYPES[table]))
+            check_name("statement", row["id"], row["record"].encode())
+            content = _content(msgspec.json.decode(row["record"], type=STATEMENTS[table]))
             found[table, row["slot"]][content] = row["id"]
     return found
 

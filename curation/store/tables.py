@@ -120,6 +120,13 @@ TABLES: dict[str, pa.Schema] = {
 }
 """Schemas by table, in the order of commits: what is referred to comes first, and ``trajectories`` is the import."""
 
+STATEMENTS: dict[str, type[Annotation | Finding | Verification]] = {
+    "annotations": Annotation,
+    "findings": Finding,
+    "verifications": Verification,
+}
+"""What is written in a table of statements."""
+
 Row = dict[str, Any]
 
 
@@ -168,7 +175,7 @@ def sighting_row(sighting: Sighting) -> Row:
 
 def statement_table(statement: Statement) -> str:
     """The table a statement belongs to."""
-    return {Annotation: "annotations", Finding: "findings", Verification: "verifications"}[type(statement)]
+    return next(table for table, kind in STATEMENTS.items() if isinstance(statement, kind))
 
 
 def statement_row(statement: Statement) -> Row:
