@@ -24,7 +24,7 @@ AuthorKind = Literal["log", "side_file", "environment", "rule", "human", "model"
 Reads = Literal["request", "schema", "observation", "state", "hidden_answer", "judge"]
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """Base of everything that is stored: frozen, unknown fields refused, absent optional fields absent."""
 
 
