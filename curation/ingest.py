@@ -152,7 +152,7 @@ class _Gate:
                     statements.append(Annotation(identity, "revises", other, Author("human", "import --revise")))
                 self._attempts[attempt], self._raws[candidate.raw.id] = identity, identity
                 known.add(identity)
-            statements.extend(_statement(identity, fact) for fact in candidate.item.facts)
+            statements.extend(statement_of(identity, fact) for fact in candidate.item.facts)
             yield candidate, None, ""
         for statement in superseding(self._store, statements):
             self._batch.add_statement(statement)
@@ -198,7 +198,8 @@ def _candidate(item: Parsed, source: Source, options: IngestOptions, occurrences
     return _Candidate(trajectory, digest(record), attempt, record, raw, item)
 
 
-def _statement(identity: str, fact: Fact) -> Statement:
+def statement_of(identity: str, fact: Fact) -> Statement:
+    """What an importer or a side file says of a record, as a statement by who says it."""
     name, _, version = fact.rule.partition("@")
     author = Author(fact.by, name, version)
     if fact.field == "outcome":

@@ -5,9 +5,8 @@ from pathlib import Path, PurePath
 
 from curation.errors import UsageError
 from curation.importers.attempt_keys import convert_keys, facts_of, identify
-from curation.importers.face import Parsed
+from curation.importers.face import Parsed, RefusedError
 from curation.importers.lines import read_lines
-from curation.importers.slices import RefusedError
 from schemas import canonical
 from schemas.side_file import SideLine
 
@@ -18,7 +17,7 @@ class SideFile:
     def __init__(self, path: Path) -> None:
         """Read all of it. Raises UsageError with file and line for the first line that is of no use."""
         self.path = path
-        self.lines: dict[int, SideLine] = dict(_read(path))
+        self.lines: dict[int, SideLine] = dict(read_side_lines(path))
         self._keys: dict[str | None, int] = {}
         self._places: dict[tuple[str, int], list[tuple[PurePath, int]]] = {}
         for number, line in self.lines.items():
@@ -66,7 +65,8 @@ class SideFile:
         return UsageError(f"{self.path}:{number}: {words}")
 
 
-def _read(path: Path) -> Iterator[tuple[int, SideLine]]:
+def read_side_lines(path: Path) -> Iterator[tuple[int, SideLine]]:
+    """The lines with their numbers. Raises UsageError with file and line for the first that is of no use."""
     for data, number, _ in read_lines(path):
         try:
             if data is None:
