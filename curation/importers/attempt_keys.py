@@ -6,8 +6,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from curation.importers.face import Fact
-from curation.importers.slices import RefusedError
+from curation.importers.face import Fact, RefusedError
 from schemas.canonical import raw
 from schemas.objects import Object, tools_object
 from schemas.side_file import SideFacts

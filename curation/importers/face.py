@@ -1,13 +1,15 @@
-"""The face of an importer: ``sniff`` says whether a file is of its format, ``read`` yields what is in it.
+"""The face of an importer: ``sniff`` says whether a file is of its format, ``slices`` cuts it into records, ``build``
+makes an attempt of one.
 
-Importers are pure iterators: they open nothing but the path they are given, know nothing of the store, and turn every
-item of the file into exactly one ``Parsed`` or ``Rejected``.
+Importers are pure: they open nothing but the path they are given, know nothing of the store, and turn every record of
+the file into exactly one ``Parsed`` or ``Rejected``. Slices can be built apart from one another, in any process.
 """
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from schemas import canonical
 from schemas.objects import Object
 from schemas.statements import Result, Value
 from schemas.trajectory import AuthorKind, Reads, Trajectory
@@ -65,20 +67,54 @@ class Rejected(NamedTuple):
 Item = Parsed | Rejected
 
 
-class Read(Protocol):
-    """What is in a file of a format, item by item."""
+class RefusedError(Exception):
+    """A record that is not of its format's shape: a quarantine code, and words that name the path in the record."""
 
-    def __call__(self, path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Item]:
-        """Every item of the file; one over ``limit`` bytes is rejected ``too_large``. Raises OSError only."""
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.code = code
+        self.detail = detail
+
+
+class Slice(NamedTuple):
+    """The exact bytes of one record in a file; ``data`` is None where they are over the size limit."""
+
+    data: bytes | None
+    place: int
+    offset: int
+
+
+class Slices(Protocol):
+    """A file of a format as the slices that hold one record each, at most one of them in memory."""
+
+    def __call__(self, path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Slice]:
+        """Every record of the file; one over ``limit`` bytes is skipped unheld. Raises OSError only."""
 
 
 class Importer(NamedTuple):
-    """A format: its name, its version (in sightings), and its two functions.
+    """A format: its name, its version (in sightings), and its three functions.
 
-    ``sniff`` gets the first bytes of a file, perhaps cut in the middle of a record.
+    ``sniff`` gets the first bytes of a file, perhaps cut in the middle of a record. ``build`` makes an attempt of a
+    slice's parsed value, its bytes, the slice, and the number of replaced surrogates; it raises RefusedError.
     """
 
     name: str
     version: str
     sniff: Callable[[bytes], bool]
-    read: Read
+    slices: Slices
+    build: Callable[[Any, bytes, Slice, int], Parsed]
+
+    def item(self, piece: Slice) -> Item:
+        """What a slice holds: one attempt, or why there is none."""
+        data = piece.data
+        if data is None:
+            return Rejected("too_large", "the record is over the size limit", b"", piece.place, piece.offset)
+        try:
+            value, replaced = canonical.parse(data)
+            return self.build(value, data, piece, replaced)
+        except (canonical.UnreadableError, RefusedError) as error:
+            return Rejected(error.code, error.detail, data, piece.place, piece.offset)
+
+    def read(self, path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Item]:
+        """Every item of a file. Raises OSError only."""
+        return map(self.item, self.slices(path, limit))

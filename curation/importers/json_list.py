@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from curation.importers.face import MAX_RECORD_BYTES
+from curation.importers.face import MAX_RECORD_BYTES, Slice
 from curation.importers.lines import BOM
-from curation.importers.slices import Slice
 
 _BLOCK = 1 << 20
 _OUTSIDE = re.compile(rb'["\[\]{},]')

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from curation.importers.face import MAX_RECORD_BYTES
-from curation.importers.slices import Slice
+from curation.importers.face import MAX_RECORD_BYTES, Slice
 
 BOM = b"\xef\xbb\xbf"
 _BLOCK = 1 << 20

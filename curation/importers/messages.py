@@ -11,8 +11,8 @@ from msgspec import UNSET
 
 from curation.importers.aside import Aside
 from curation.importers.calls import CallShape, FunctionShape, read_call
+from curation.importers.face import RefusedError
 from curation.importers.links import Links
-from curation.importers.slices import RefusedError
 from schemas.canonical import encode, raw
 from schemas.objects import make_object
 from schemas.trajectory import Answers, Json, Message, MessageError, Part, Role, ToolCall, call_uid

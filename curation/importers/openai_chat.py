@@ -3,8 +3,6 @@
 The format knows neither task nor outcome. ``id`` names the run; top-level ``error`` is how the run stopped.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,11 +10,10 @@ from msgspec import UNSET
 
 from curation.importers.aside import Aside
 from curation.importers.attempt_keys import INLINE_KEYS, facts_of, identify, inline_keys
-from curation.importers.face import MAX_RECORD_BYTES, Importer, Item, Parsed
+from curation.importers.face import Importer, Parsed, RefusedError, Slice
 from curation.importers.heads import head_values
 from curation.importers.lines import read_lines
 from curation.importers.messages import CLOCKS, MessageShape, read_messages
-from curation.importers.slices import RefusedError, Slice, read_items
 from schemas import canonical
 from schemas.objects import Object, tools_object
 from schemas.trajectory import Attempt, Conditions, Json, Trajectory, Usage
@@ -63,11 +60,6 @@ class _Chat(msgspec.Struct):
 def sniff(head: bytes) -> bool:
     """Whether one of the first lines is an object with a list of messages that have roles."""
     return any(_is_chat(value) for value in head_values(head))
-
-
-def read(path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Item]:
-    """One item a line that is not blank."""
-    return read_items(read_lines(path, limit), limit, _build)
 
 
 def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
@@ -136,4 +128,4 @@ def _is_chat(value: Any) -> bool:
     return all(isinstance(message, dict) and "role" in message for message in value["messages"][:1])
 
 
-IMPORTER = Importer("openai-chat", "1", sniff, read)
+IMPORTER = Importer("openai-chat", "1", sniff, read_lines, _build)

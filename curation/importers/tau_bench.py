@@ -6,19 +6,16 @@ user's script): they are counted for a stratum and looked for in the log, and ne
 the user simulator's cost and the source are kept; other keys are not, because nobody knows whether they are answers.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
 from curation.importers.aside import Aside
-from curation.importers.face import MAX_RECORD_BYTES, Fact, Importer, Item, Parsed
+from curation.importers.face import Fact, Importer, Parsed, RefusedError, Slice
 from curation.importers.heads import head_value
 from curation.importers.json_list import read_list
 from curation.importers.messages import MessageShape, read_messages
-from curation.importers.slices import RefusedError, Slice, read_items
 from schemas import canonical
 from schemas.statements import Result, Stop
 from schemas.trajectory import Attempt, Message, Task, ToolCall, Trajectory, text_of
@@ -82,11 +79,6 @@ def sniff(head: bytes) -> bool:
     value = head_value(head)
     first = value[0] if isinstance(value, list) and value else None
     return isinstance(first, dict) and "task_id" in first and not {"traj", "info"}.isdisjoint(first)
-
-
-def read(path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Item]:
-    """One item an element of the list; its raw bytes are the element's own slice of the file."""
-    return read_items(read_list(path, limit), limit, _build)
 
 
 def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
@@ -171,4 +163,4 @@ def _calls(messages: tuple[Message, ...]) -> list[ToolCall]:
     return [call for message in messages for call in message.tool_calls]
 
 
-IMPORTER = Importer("tau-bench", "1", sniff, read)
+IMPORTER = Importer("tau-bench", "1", sniff, read_list, _build)

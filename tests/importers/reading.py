@@ -19,7 +19,7 @@ def write(path: Path, records: Iterable[Any]) -> Path:
 
 def read_chats(folder: Path, *records: Any) -> list[Item]:
     """What the OpenAI importer makes of these records."""
-    return list(openai_chat.read(write(folder / "chats.jsonl", records)))
+    return list(openai_chat.IMPORTER.read(write(folder / "chats.jsonl", records)))
 
 
 def read_chat(folder: Path, record: Any) -> Parsed:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from curation.importers.face import Slice
 from curation.importers.json_list import read_list
-from curation.importers.slices import Slice
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.text(alphabet='ab"\\[]{},é', max_size=6),

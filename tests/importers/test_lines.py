@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from curation.importers.face import Slice
 from curation.importers.lines import read_lines
-from curation.importers.slices import Slice
 
 
 def slices(folder: Path, data: bytes, limit: int = 1000) -> list[Slice]:

@@ -16,7 +16,7 @@ from tests.importers.reading import accepted, answer, ask, call, calls, chat, re
 
 
 def test_the_eight_are_read_as_they_stand(eight: Path) -> None:
-    items = [accepted(item) for item in openai_chat.read(eight)]
+    items = [accepted(item) for item in openai_chat.IMPORTER.read(eight)]
     data = eight.read_bytes()
     assert [item.key for item in items] == [record["id"] for record in records()]
     assert [item.trajectory.stop_text for item in items] == [record["error"] for record in records()]
@@ -37,7 +37,7 @@ def test_the_eight_are_the_shared_ones(shared_eight: Path, eight: Path) -> None:
 
 
 def test_the_outcome_and_what_stopped_the_run_stay_out_of_the_messages(eight: Path) -> None:
-    first = accepted(next(openai_chat.read(eight)))
+    first = accepted(next(openai_chat.IMPORTER.read(eight)))
     assert UNKNOWN in [message.content for message in first.trajectory.messages]
     assert "bad_args" not in encode(first.trajectory.messages).decode()
     assert b"outcome" not in encode(first.trajectory)
@@ -46,7 +46,7 @@ def test_the_outcome_and_what_stopped_the_run_stay_out_of_the_messages(eight: Pa
 def test_the_same_line_is_the_same_record_wherever_it_stands(tmp_path: Path) -> None:
     record = chat(ask(call("{}")), answer("2"), id="r1")
     first = read_chat(tmp_path, record)
-    (_, second) = openai_chat.read(write(tmp_path / "other name.log", [chat(), record]))
+    (_, second) = openai_chat.IMPORTER.read(write(tmp_path / "other name.log", [chat(), record]))
     assert trajectory_id(first.trajectory) == trajectory_id(accepted(second).trajectory)
     assert first.raw == accepted(second).raw
 

@@ -20,7 +20,7 @@ GOLD = {"name": "book_reservation", "kwargs": {"user_id": "secret_gold_user"}}
 
 @pytest.fixture(scope="module")
 def runs(logs: Path) -> list[Parsed]:
-    return [accepted(item) for item in tau_bench.read(logs / NAME)]
+    return [accepted(item) for item in tau_bench.IMPORTER.read(logs / NAME)]
 
 
 def run(*messages: Any, **more: Any) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def run(*messages: Any, **more: Any) -> dict[str, Any]:
 def read(folder: Path, *records: Any) -> list[Parsed]:
     path = folder / "runs.json"
     path.write_text(json.dumps(records))
-    return [accepted(item) for item in tau_bench.read(path)]
+    return [accepted(item) for item in tau_bench.IMPORTER.read(path)]
 
 
 def facts(parsed: Parsed) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def test_gold_actions_after_the_end_of_a_run_are_named(tmp_path: Path, messages:
 def test_a_malformed_run_is_refused_and_the_others_are_read(tmp_path: Path, record: Any, path: str) -> None:
     file = tmp_path / "runs.json"
     file.write_text(json.dumps([run(), record, run()]))
-    first, refused, last = tau_bench.read(file)
+    first, refused, last = tau_bench.IMPORTER.read(file)
     assert accepted(first).place == 1
     assert accepted(last).place == 3
     assert path in refused.detail  # type: ignore[union-attr]
