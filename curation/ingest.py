@@ -1,32 +1,34 @@
-"""From files to the store: identity, duplicates, quarantine, and the facts beside a record.
+"""From files to the store: duplicates, quarantine, and the facts beside a record.
 
-Every item of every file becomes one sighting: of a new trajectory, of one that was there, or quarantined with a code.
+Every record of every file becomes one sighting: of a new trajectory, of one that was there, or quarantined with a code.
 """
 
+import gc
 import hashlib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple, cast
 
 import msgspec
-from msgspec.structs import replace
+import pyarrow as pa
 
 from curation.errors import UsageError
-from curation.importers.attempt_keys import name_run
-from curation.importers.face import Fact, Importer, Item, Parsed
+from curation.importers.face import MAX_RECORD_BYTES, Fact, Importer, Slice
 from curation.importers.formats import detect, find
-from curation.importers.side_file import SideFile
+from curation.prepared import Chunk, Entry, Prepared, Reading, prepare
 from curation.store import Batch, Store
 from curation.store.supersede import superseding
-from schemas.canonical import digest, encode
-from schemas.digests import attempt_id
-from schemas.objects import Object, Sighting, make_object
+from schemas.canonical import digest
+from schemas.objects import Object, Sighting
 from schemas.statements import Annotation, Result, Statement, Verification
-from schemas.trajectory import Attempt, Author, Trajectory
+from schemas.trajectory import Author
 
-_CHUNK_ITEMS = 1_000
-_CHUNK_BYTES = 32 * 2**20
+_CHUNK_RECORDS = 1_000
+_CHUNK_BYTES = 8 * 2**20
 
 
 class Source(NamedTuple):
@@ -38,17 +40,18 @@ class Source(NamedTuple):
 
 
 class IngestOptions(NamedTuple):
-    """How what is read becomes attempts.
+    """How what is read enters the store.
 
-    ``run`` names another try, ``revise`` says that known attempts are read better, ``number`` tells identical rows
-    apart by their order, ``namespace`` stands where the log names none.
+    ``revise`` says that known attempts are read better, ``number`` tells identical rows apart by their order, ``limit``
+    is the size in bytes that no record may exceed, ``processes`` are how many read (more than one: the main module of
+    the program must be safe to import).
     """
 
-    side: SideFile | None = None
-    run: str | None = None
-    namespace: str | None = None
+    reading: Reading = Reading()
     revise: bool = False
     number: bool = False
+    limit: int = MAX_RECORD_BYTES
+    processes: int = 1
 
 
 class FormatCount(msgspec.Struct):
@@ -74,15 +77,6 @@ class IngestResult(msgspec.Struct):
     formats: dict[str, FormatCount]
 
 
-class _Candidate(NamedTuple):
-    trajectory: Trajectory
-    id: str
-    attempt: str
-    record: bytes
-    raw: Object
-    item: Parsed
-
-
 def find_sources(paths: Sequence[Path], format_name: str) -> list[Source]:
     """The files of these paths, folders taken whole, each with its importer; ``auto`` decides by content.
 
@@ -103,99 +97,78 @@ def find_sources(paths: Sequence[Path], format_name: str) -> list[Source]:
 def ingest(store: Store, sources: Sequence[Source], options: IngestOptions) -> IngestResult:
     """Read all sources into one batch and commit it. What is no attempt is quarantined, never raised."""
     occurrences: Counter[str] = Counter()
-    with store.batch() as batch:
+    with store.batch() as batch, _mapping(options.processes) as over:
         gate = _Gate(store, batch, options)
         for source in sources:
             file = _file_digest(source.path)
-            for chunk in _chunks(source.importer.read(source.path)):
-                candidates = []
-                for item in chunk:
-                    if isinstance(item, Parsed):
-                        candidates.append(_candidate(item, source, options, occurrences))
-                    else:
-                        _quarantine(batch, source, file, item, item.code, item.detail)
-                for candidate, code, detail in gate.judge(candidates):
-                    if code is None:
-                        _sight(batch, source, file, candidate)
-                    else:
-                        _quarantine(batch, source, file, candidate.item, code, detail)
+            for chunk, prepared in over(prepare, _chunks(source, options, occurrences)):
+                for entry, piece in zip(gate.judge(prepared), chunk.slices, strict=True):
+                    _sight(batch, source, file, entry, piece)
         store.write(batch)
         return _count(store, sources, batch)
 
 
 class _Gate:
-    """Decides which candidates enter, from what the store and this batch hold already."""
+    """Decides which attempts enter, from what the store and this batch hold already."""
 
     def __init__(self, store: Store, batch: Batch, options: IngestOptions) -> None:
         self._store, self._batch, self._options = store, batch, options
         self._attempts: dict[str, str] = {}
         self._raws: dict[str, str] = {}
 
-    def judge(self, candidates: Sequence[_Candidate]) -> Iterator[tuple[_Candidate, str | None, str]]:
-        """Each candidate with no code where it enters or is known, else with a quarantine code and its detail."""
-        known = self._look_up(candidates)
+    def judge(self, prepared: Prepared) -> list[Entry]:
+        """Let the new attempts of a chunk into the batch; the entries, with a code where one is refused."""
+        known = self._look_up([entry for entry in prepared.entries if entry.code is None])
+        judged: list[Entry] = []
+        entering: list[int] = []
         statements: list[Statement] = []
-        for candidate in candidates:
-            identity, attempt = candidate.id, candidate.attempt
-            if identity not in known:
-                taken = self._attempts.get(attempt, identity)
-                seen = self._raws.get(candidate.raw.id, identity) if self._options.run is None else identity
-                other = taken if taken != identity else seen
-                if other != identity and not self._options.revise:
-                    code = "attempt_taken" if taken != identity else "raw_known"
-                    yield candidate, code, f"this would be {identity}, the store holds {other}"
-                    continue
-                self._batch.add_trajectory(candidate.trajectory, attempt, candidate.record)
-                for item in candidate.item.objects:
-                    self._batch.add_object(item)
-                if other != identity:
-                    statements.append(Annotation(identity, "revises", other, Author("human", "import --revise")))
-                self._attempts[attempt], self._raws[candidate.raw.id] = identity, identity
-                known.add(identity)
-            statements.extend(statement_of(identity, fact) for fact in candidate.item.facts)
-            yield candidate, None, ""
+        for entry in prepared.entries:
+            refused = entry if entry.code is not None or entry.id in known else self._enter(entry, statements)
+            judged.append(refused)
+            if refused.code is None:
+                statements.extend(statement_of(entry.id, fact) for fact in entry.facts)
+                if entry.id not in known:
+                    known.add(entry.id)
+                    entering.append(entry.row)
+        self._batch.add_rows("trajectories", prepared.rows.take(pa.array(entering, pa.int64())))
+        for item in prepared.objects if entering else ():
+            self._batch.add_object(item)
         for statement in superseding(self._store, statements):
             self._batch.add_statement(statement)
+        return judged
 
-    def _look_up(self, candidates: Sequence[_Candidate]) -> set[str]:
-        identities = [candidate.id for candidate in candidates]
+    def _enter(self, entry: Entry, statements: list[Statement]) -> Entry:
+        taken = self._attempts.get(entry.attempt, entry.id)
+        seen = self._raws.get(entry.raw, entry.id) if self._options.reading.run is None else entry.id
+        other = taken if taken != entry.id else seen
+        if other != entry.id:
+            if not self._options.revise:
+                code = "attempt_taken" if taken != entry.id else "raw_known"
+                return entry._replace(code=code, detail=f"this would be {entry.id}, the store holds {other}")
+            statements.append(Annotation(entry.id, "revises", other, Author("human", "import --revise")))
+        self._attempts[entry.attempt] = self._raws[entry.raw] = entry.id
+        return entry
+
+    def _look_up(self, entries: Sequence[Entry]) -> set[str]:
+        identities = [entry.id for entry in entries]
         known = {identity for identity in identities if self._batch.has("trajectories", identity)}
-        if not self._store.delta("trajectories").version():
+        if self._store.is_empty("trajectories"):
             return known
         rows = self._store.sql("SELECT id FROM trajectories WHERE id IN (SELECT unnest(?))", [identities])
         live = self._store.sql(
             "SELECT attempt_id, trajectory_id FROM attempts WHERE attempt_id IN (SELECT unnest(?))",
-            [[candidate.attempt for candidate in candidates]],
+            [[entry.attempt for entry in entries]],
         )
         raws = self._store.sql(
             "SELECT raw, trajectory FROM sightings WHERE raw IN (SELECT unnest(?)) "
             "AND trajectory IN (SELECT trajectory_id FROM attempts)",
-            [[candidate.raw.id for candidate in candidates]],
+            [[entry.raw for entry in entries]],
         )
         for attempt, identity in zip(*(column.to_pylist() for column in live.columns), strict=True):
             self._attempts.setdefault(attempt, identity)
         for raw, identity in zip(*(column.to_pylist() for column in raws.columns), strict=True):
             self._raws.setdefault(raw, identity)
         return known | set(rows["id"].to_pylist())
-
-
-def _candidate(item: Parsed, source: Source, options: IngestOptions, occurrences: Counter[str]) -> _Candidate:
-    raw = make_object("raw", item.raw)
-    if options.side is not None:
-        item = options.side.apply(item, source.name)
-    trajectory = item.trajectory
-    if options.namespace is not None and trajectory.task.namespace is None:
-        trajectory = replace(trajectory, task=replace(trajectory.task, namespace=options.namespace))
-    if options.run is not None:
-        trajectory = name_run(trajectory, options.run)
-    if options.number:
-        occurrences[raw.id] += 1
-        if trajectory.attempt is None and occurrences[raw.id] > 1:
-            trajectory = replace(trajectory, attempt=Attempt(run=raw.id, index=occurrences[raw.id]))
-    attempt = attempt_id(trajectory, raw.id)
-    assert attempt is not None, "a log holds no forks of ours"  # noqa: S101 - no importer sets ``fork``
-    record = encode(trajectory)
-    return _Candidate(trajectory, digest(record), attempt, record, raw, item)
 
 
 def statement_of(identity: str, fact: Fact) -> Statement:
@@ -207,36 +180,20 @@ def statement_of(identity: str, fact: Fact) -> Statement:
     return Annotation(identity, fact.field, fact.value, author, fact.reads)
 
 
-def _sight(batch: Batch, source: Source, file: str, candidate: _Candidate) -> None:
-    item = candidate.item
-    batch.add_object(candidate.raw)
+def _sight(batch: Batch, source: Source, file: str, entry: Entry, piece: Slice) -> None:
+    batch.add_object(Object(entry.raw, "raw", piece.data or b""))
     batch.add_sighting(
         Sighting(
             file=file,
             name=source.name,
-            place=item.place,
-            offset=item.offset,
-            raw=candidate.raw.id,
+            place=piece.place,
+            offset=piece.offset,
+            raw=entry.raw,
             importer=f"{source.importer.name}@{source.importer.version}",
-            trajectory=candidate.id,
-            warnings=item.warnings,
-        )
-    )
-
-
-def _quarantine(batch: Batch, source: Source, file: str, item: Item, code: str, detail: str) -> None:
-    raw = make_object("raw", item.raw)
-    batch.add_object(raw)
-    batch.add_sighting(
-        Sighting(
-            file=file,
-            name=source.name,
-            place=item.place,
-            offset=item.offset,
-            raw=raw.id,
-            importer=f"{source.importer.name}@{source.importer.version}",
-            code=code,
-            detail=detail,
+            trajectory=None if entry.code else entry.id,
+            code=entry.code,
+            detail=entry.detail or None,
+            warnings=entry.warnings,
         )
     )
 
@@ -288,14 +245,52 @@ def _file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
-    chunk: list[Item] = []
+def _chunks(source: Source, options: IngestOptions, occurrences: Counter[str]) -> Iterator[Chunk]:
+    for slices in _groups(source.importer.slices(source.path, options.limit)):
+        numbers = [_occurrence(piece, occurrences) for piece in slices] if options.number else None
+        yield Chunk(source.importer.name, source.name, slices, options.reading, numbers)
+
+
+def _groups(slices: Iterable[Slice]) -> Iterator[list[Slice]]:
+    group: list[Slice] = []
     weight = 0
-    for item in items:
-        chunk.append(item)
-        weight += len(item.raw)
-        if len(chunk) >= _CHUNK_ITEMS or weight >= _CHUNK_BYTES:
-            yield chunk
-            chunk, weight = [], 0
-    if chunk:
-        yield chunk
+    for piece in slices:
+        group.append(piece)
+        weight += len(piece.data or b"")
+        if len(group) >= _CHUNK_RECORDS or weight >= _CHUNK_BYTES:
+            yield group
+            group, weight = [], 0
+    if group:
+        yield group
+
+
+def _occurrence(piece: Slice, occurrences: Counter[str]) -> int:
+    raw = digest(piece.data or b"")
+    occurrences[raw] += 1
+    return occurrences[raw]
+
+
+_Prepare = Callable[[Chunk], Prepared]
+_Over = Callable[[_Prepare, Iterable[Chunk]], Iterator[tuple[Chunk, Prepared]]]
+
+
+@contextmanager
+def _mapping(processes: int) -> Iterator[_Over]:
+    """A map over chunks, in order, here or in so many processes, with a few chunks under way at a time."""
+    if processes < 2:
+        yield lambda function, chunks: ((chunk, function(chunk)) for chunk in chunks)
+        return
+    # Nothing that is read makes a reference cycle, so the workers need no collector.
+    with ProcessPoolExecutor(processes, get_context("spawn"), initializer=gc.disable) as pool:
+
+        def over(function: _Prepare, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Prepared]]:
+            waiting: deque[tuple[Chunk, Future[Prepared]]] = deque()
+            for chunk in chunks:
+                waiting.append((chunk, pool.submit(function, chunk)))
+                if len(waiting) > 2 * processes:
+                    first, future = waiting.popleft()
+                    yield first, future.result()
+            for first, future in waiting:
+                yield first, future.result()
+
+        yield over

@@ -29,7 +29,7 @@ from schemas.selection import Selection
 from schemas.statements import Statement
 from schemas.trajectory import Trajectory
 
-_SPILL_BYTES = 16 * 2**20
+_SPILL_BYTES = 32 * 2**20
 _SPILL_ROWS = 20_000
 
 
@@ -40,12 +40,13 @@ class Batch:
         self._uri = uri
         self._ids: dict[str, set[str]] = {table: set() for table in TABLES}
         self._rows: dict[str, list[Row]] = {table: [] for table in TABLES}
+        self._made: dict[str, list[pa.RecordBatch]] = {table: [] for table in TABLES}
         self._weight = dict.fromkeys(TABLES, 0)
         self._spooler: _Spooler | None = None
 
-    def add_trajectory(self, trajectory: Trajectory, attempt_id: str | None = None, record: bytes | None = None) -> str:
-        """Add a record and return its id. ``attempt_id`` is absent for a fork; ``record`` saves encoding it again."""
-        record = record or encode(trajectory)
+    def add_trajectory(self, trajectory: Trajectory, attempt_id: str | None = None) -> str:
+        """Add a record and return its id. ``attempt_id`` is absent for a fork."""
+        record = encode(trajectory)
         return self._add("trajectories", trajectory_row(trajectory, record, attempt_id), len(record))
 
     def add_object(self, item: Object) -> str:
@@ -66,6 +67,16 @@ class Batch:
         """Add a build's decision and return its id."""
         return self._add("selections", selection_row(selection), 1_000)
 
+    def add_rows(self, table: str, rows: pa.RecordBatch) -> None:
+        """Add rows that were made elsewhere, each id once."""
+        identities = rows.column("id").to_pylist()
+        new = [number for number, identity in enumerate(identities) if identity not in self._ids[table]]
+        if len(new) < len(identities):
+            rows = rows.take(pa.array(new, pa.int64()))
+        self._ids[table].update(identities)
+        self._made[table].append(rows)
+        self._grow(table, rows.nbytes)
+
     def has(self, table: str, identity: str) -> bool:
         """Whether this batch holds a row of that id."""
         return identity in self._ids[table]
@@ -76,9 +87,8 @@ class Batch:
 
     def finish(self) -> dict[str, list[StagedFile]]:
         """Write out what is left and return the staged files of each table."""
-        for table, rows in self._rows.items():
-            if rows:
-                self._spill(table)
+        for table in TABLES:
+            self._spill(table)
         files = self._spooler.finish() if self._spooler else {}
         self._spooler = None
         return files
@@ -100,17 +110,24 @@ class Batch:
         if identity not in self._ids[table]:
             self._ids[table].add(identity)
             self._rows[table].append(row)
-            self._weight[table] += weight
-            if self._weight[table] >= _SPILL_BYTES or len(self._rows[table]) >= _SPILL_ROWS:
-                self._spill(table)
+            self._grow(table, weight)
         return identity
 
+    def _grow(self, table: str, weight: int) -> None:
+        self._weight[table] += weight
+        if self._weight[table] >= _SPILL_BYTES or len(self._rows[table]) >= _SPILL_ROWS:
+            self._spill(table)
+
     def _spill(self, table: str) -> None:
-        rows = self._rows[table]
-        self._rows[table], self._weight[table] = [], 0
+        batches = self._made[table]
+        if self._rows[table]:
+            batches.append(record_batch(table, self._rows[table]))
+        self._rows[table], self._made[table], self._weight[table] = [], [], 0
+        if not batches:
+            return
         if self._spooler is None:
             self._spooler = _Spooler(self._uri)
-        self._spooler.put(table, record_batch(table, rows))
+        self._spooler.put(table, pa.Table.from_batches(batches))
 
 
 class _Spooler:
@@ -118,17 +135,17 @@ class _Spooler:
 
     def __init__(self, uri: str) -> None:
         self._uri = uri
-        self._queue: queue.Queue[tuple[str, pa.RecordBatch] | None] = queue.Queue(maxsize=4)
+        self._queue: queue.Queue[tuple[str, pa.Table] | None] = queue.Queue(maxsize=2)
         self._files: dict[str, list[StagedFile]] = {}
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
-    def put(self, table: str, batch: pa.RecordBatch) -> None:
-        """Hand over a batch; waits while four are under way."""
+    def put(self, table: str, rows: pa.Table) -> None:
+        """Hand rows over; waits while two lots are under way."""
         if self._error is not None:
             raise self._error
-        self._queue.put((table, batch))
+        self._queue.put((table, rows))
 
     def finish(self) -> dict[str, list[StagedFile]]:
         """Wait until all is written; the staged files by table."""
@@ -143,11 +160,11 @@ class _Spooler:
         while (item := self._queue.get()) is not None:
             if self._error is not None:
                 continue
-            table, batch = item
+            table, rows = item
             try:
                 if table not in writers:
                     writers[table] = Writer(self._uri, table)
-                writers[table].write(batch)
+                writers[table].write(rows)
             except BaseException as error:
                 self._error = error
         for table, writer in writers.items():

@@ -139,7 +139,7 @@ def storage(uri: str, table: str) -> pafs.FileSystem:
 
 
 class Writer:
-    """Stages record batches of one table as one Parquet file."""
+    """Stages rows of one table as one Parquet file."""
 
     def __init__(self, uri: str, table: str) -> None:
         self._schema = TABLES[table]
@@ -157,10 +157,10 @@ class Writer:
             bloom_filter_options={"id": {"ndv": 20_000, "fpp": 0.01}},
         )
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append a batch as row groups."""
-        self._parquet.write_batch(batch)
-        self._rows += batch.num_rows
+    def write(self, rows: pa.Table) -> None:
+        """Append rows as one row group."""
+        self._parquet.write_table(rows)
+        self._rows += rows.num_rows
 
     def close(self) -> StagedFile:
         """Finish the file and say what it holds."""

@@ -57,6 +57,10 @@ class Store:
         """A table as Delta Lake sees it."""
         return self._tables[table]
 
+    def is_empty(self, table: str) -> bool:
+        """Whether a table holds no row."""
+        return not files.data_files(self._tables[table])
+
     def sql(self, query: str, params: Sequence[Any] | None = None) -> pa.Table:
         """The result of one query over the tables and views. Raises UsageError with DuckDB's words.
 
@@ -184,7 +188,7 @@ class Store:
             for rows in files.read_staged(self.uri, table, file):
                 kept = rows.filter(pc.invert(pc.is_in(rows["id"], value_set=values)))
                 if kept.num_rows:
-                    writer.write(kept)
+                    writer.write(pa.Table.from_batches([kept]))
         return [writer.close()]
 
 

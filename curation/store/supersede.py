@@ -36,6 +36,8 @@ def _standing(store: Store, places: Iterable[tuple[str, str]]) -> dict[tuple[str
         slots[table].append(slot)
     found: dict[tuple[str, str], dict[bytes, str]] = defaultdict(dict)
     for table, wanted in slots.items():
+        if store.is_empty(table):
+            continue
         rows = store.sql(
             f"SELECT slot, id, record FROM {table} WHERE slot IN (SELECT unnest(?)) "
             f"AND id NOT IN (SELECT unnest(supersedes) FROM {table})",

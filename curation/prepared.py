@@ -1,0 +1,105 @@
+"""Records of a file, read, named and digested: all of an import that needs neither the store nor the other records."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from curation.importers.attempt_keys import name_run
+from curation.importers.face import Fact, Parsed, Slice
+from curation.importers.formats import find
+from curation.importers.side_file import SideFile
+from curation.store.tables import Row, record_batch, trajectory_row
+from schemas.canonical import digest, encode
+from schemas.digests import attempt_id
+from schemas.objects import Object
+from schemas.trajectory import Attempt, Trajectory
+
+
+class Reading(NamedTuple):
+    """How the records of a log become attempts.
+
+    ``side`` says what the log does not; ``namespace`` stands where the log names none; ``run`` names another try.
+    """
+
+    side: SideFile | None = None
+    namespace: str | None = None
+    run: str | None = None
+
+
+class Chunk(NamedTuple):
+    """Records of one file, by the name of its format. ``numbers`` tells identical records apart: 1 is the first."""
+
+    format: str
+    file: str
+    slices: Sequence[Slice]
+    reading: Reading
+    numbers: Sequence[int] | None = None
+
+
+class Entry(NamedTuple):
+    """What is to be known of a record to let it in: its names and facts, or why it is no attempt.
+
+    ``row`` is its position in the rows of its chunk, ``raw`` the digest of its bytes.
+    """
+
+    piece: Slice
+    raw: str
+    id: str = ""
+    attempt: str = ""
+    row: int = -1
+    facts: tuple[Fact, ...] = ()
+    warnings: tuple[str, ...] = ()
+    code: str | None = None
+    detail: str = ""
+
+
+class Prepared(NamedTuple):
+    """A chunk with its entries in order, the ``trajectories`` rows of its attempts, and what these refer to."""
+
+    entries: tuple[Entry, ...]
+    rows: pa.RecordBatch
+    objects: tuple[Object, ...]
+
+
+def prepare(chunk: Chunk) -> Prepared:
+    """Read, name and digest the records of a chunk. Pure: the same chunk gives the same, in any process."""
+    rows: list[Row] = []
+    objects: dict[str, Object] = {}
+    entries = tuple(_entries(chunk, rows, objects))
+    # The bytes are where the chunk came from; they need not travel back from another process.
+    return Prepared(
+        tuple(entry._replace(piece=entry.piece._replace(data=None)) for entry in entries),
+        record_batch("trajectories", rows),
+        tuple(objects.values()),
+    )
+
+
+def _entries(chunk: Chunk, rows: list[Row], objects: dict[str, Object]) -> Iterator[Entry]:
+    importer, side = find(chunk.format), chunk.reading.side
+    numbers = chunk.numbers or [1] * len(chunk.slices)
+    for piece, number in zip(chunk.slices, numbers, strict=True):
+        item, raw = importer.item(piece), digest(piece.data or b"")
+        if not isinstance(item, Parsed):
+            yield Entry(piece, raw, code=item.code, detail=item.detail)
+            continue
+        if side is not None:
+            item = side.apply(item, chunk.file)
+        trajectory = _named(item.trajectory, chunk.reading, raw, number)
+        attempt = attempt_id(trajectory, raw)
+        assert attempt is not None, "a log holds no forks of ours"  # noqa: S101 - no importer sets ``fork``
+        row = trajectory_row(trajectory, encode(trajectory), attempt)
+        objects.update((item.id, item) for item in item.objects)
+        yield Entry(piece, raw, row["id"], attempt, len(rows), item.facts, item.warnings)
+        rows.append(row)
+
+
+def _named(trajectory: Trajectory, reading: Reading, raw: str, number: int) -> Trajectory:
+    if reading.namespace is not None and trajectory.task.namespace is None:
+        trajectory = replace(trajectory, task=replace(trajectory.task, namespace=reading.namespace))
+    if reading.run is not None:
+        trajectory = name_run(trajectory, reading.run)
+    if number > 1 and trajectory.attempt is None:
+        trajectory = replace(trajectory, attempt=Attempt(run=raw, index=number))
+    return trajectory
