@@ -1,6 +1,7 @@
 """One result, one face: the same struct is printed as JSON or shown as tables, so they cannot differ."""
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -8,7 +9,7 @@ import typer
 
 from schemas.display import clean
 
-_BINARY_PREVIEW = 200
+_NESTED = (dict, list, tuple)
 
 
 def finish(result: msgspec.Struct, *, as_json: bool, wrong: bool = False) -> None:
@@ -26,13 +27,26 @@ def _show(plain: dict[str, Any]) -> None:
     from rich.console import Console
 
     console = Console(highlight=False, emoji=False, markup=False, soft_wrap=False)
-    scalars = {key: value for key, value in plain.items() if not isinstance(value, dict | list)}
+    scalars = {key: value for key, value in plain.items() if not isinstance(value, _NESTED)}
     if scalars:
         console.print(_pairs(scalars))
     for key, value in plain.items():
-        if isinstance(value, dict | list) and value:
+        if isinstance(value, dict) and any(map(_is_deep, value.values())):
+            _show_each(console, key, value)
+        elif isinstance(value, _NESTED) and value:
             console.print(f"\n{clean(key)}", style="bold")
             console.print(_table(value))
+
+
+def _is_deep(value: Any) -> bool:
+    return isinstance(value, dict) and any(isinstance(item, _NESTED) for item in value.values())
+
+
+def _show_each(console: Any, title: str, values: dict[str, Any]) -> None:
+    """Values that hold tables of their own stand below each other: columns of columns are not readable."""
+    for name, value in values.items():
+        console.print(f"\n{clean(title)}: {clean(name)}", style="bold")
+        console.print(_pairs(value))
 
 
 def _pairs(values: dict[str, Any]) -> Any:
@@ -46,7 +60,7 @@ def _pairs(values: dict[str, Any]) -> Any:
     return table
 
 
-def _table(value: dict[str, Any] | list[Any]) -> Any:
+def _table(value: dict[str, Any] | Sequence[Any]) -> Any:
     if isinstance(value, dict):
         if all(isinstance(item, dict) for item in value.values()):
             return _rows([{"": key, **item} for key, item in value.items()])
@@ -56,7 +70,7 @@ def _table(value: dict[str, Any] | list[Any]) -> Any:
     return _pairs({str(number): item for number, item in enumerate(value)})
 
 
-def _rows(rows: list[dict[str, Any]]) -> Any:
+def _rows(rows: Sequence[dict[str, Any]]) -> Any:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -80,7 +94,7 @@ def _cell(value: Any) -> Any:
             return _text(f"{value:.4g}")
         case dict():
             return _text(", ".join(f"{key}: {item}" for key, item in value.items()) or "-")
-        case list():
+        case list() | tuple():
             return _text(", ".join(str(item) for item in value) or "-")
         case _:
             return _text(str(value))
