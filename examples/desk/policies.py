@@ -26,7 +26,7 @@ class Call(NamedTuple):
 
 
 class Say(NamedTuple):
-    """The agent writes a message; a final one ends the run."""
+    """The agent writes a message; a final one ends the run. One that is not was meant to be a call."""
 
     text: str
     final: bool = True
@@ -112,9 +112,9 @@ def bad_json_noticed(job: Job, rng: Random) -> Policy:
 
 
 def call_as_text(job: Job, rng: Random) -> Policy:
-    """Calls written into the message, until the steps are used up."""
+    """Calls written into the message, three times."""
     step = job.steps[0]
-    while True:
+    for _ in range(3):
         yield Say(f"{step.tool}({', '.join(map(str, step.arguments.values()))})", final=False)
 
 

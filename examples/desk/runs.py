@@ -21,6 +21,7 @@ from schemas.trajectory import ToolCall, call_uid
 
 ATTEMPTS = 3  # of every job, planned before the first one ran
 STEPS = {"easy": 6, "hard": 8}  # messages that the agent may write
+PATIENCE = 3  # messages that are neither a call nor an answer
 
 _SYSTEM = {
     "inventory": "You work at the stock desk. Look items up with the tools, then answer one line per item.",
@@ -58,7 +59,7 @@ def run(job: Job, policy: Policy) -> Run:
 
 
 def _converse(job: Job, policy: Policy, session: Session, messages: list[Message]) -> tuple[Stop, Any]:
-    turn = next(policy)
+    turn, unread = next(policy), 0
     for _ in range(STEPS[job.difficulty]):
         answer: dict[str, Any] = {}
         match turn:
@@ -66,8 +67,11 @@ def _converse(job: Job, policy: Policy, session: Session, messages: list[Message
                 return "provider_error", {"message": message, "type": kind}
             case Say(text, final):
                 messages.append(_message("assistant", text))
+                unread += 1
                 if final:
                     return "completed", None
+                if unread == PATIENCE:
+                    return "parse_error", f"{PATIENCE} messages without a call or an answer"
             case Call():
                 executed = _execute(turn, session, messages)
                 if executed is None:
