@@ -128,6 +128,17 @@ def write_manifest(folder: Path, facts: Mapping[str, Any], files: Mapping[Kind, 
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
+def read_build_id(folder: Path) -> str:
+    """The id of the build whose rows a folder holds. Raises UsageError where no build wrote it."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+        if manifest["format"] == FORMAT:
+            return str(manifest["build"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise UsageError(f"no build wrote {str(folder)!r}: name the folder that `curate build --out` was given")
+
+
 def reload(folder: Path, files: Mapping[Kind, File]) -> None:
     """Load every configuration as a user does and compare it with its file. Raises LoadError with the first row."""
     if not files:
