@@ -12,9 +12,9 @@ import msgspec
 from msgspec import UNSET
 
 from curation.errors import UsageError
+from curation.gate import statement_of
 from curation.importers.attempt_keys import facts_of
 from curation.importers.side_file import read_side_lines
-from curation.ingest import statement_of
 from curation.store import Store
 from curation.store.store import check_name
 from curation.store.supersede import superseding

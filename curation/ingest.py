@@ -11,21 +11,18 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import msgspec
-import pyarrow as pa
 
 from curation.errors import UsageError
-from curation.importers.face import MAX_RECORD_BYTES, Fact, Importer, Slice
+from curation.gate import Gate
+from curation.importers.face import MAX_RECORD_BYTES, Importer, Slice
 from curation.importers.formats import detect, find
 from curation.prepared import Chunk, Entry, Prepared, Reading, prepare
 from curation.store import Batch, Store
-from curation.store.supersede import superseding
 from schemas.canonical import digest
 from schemas.objects import Object, Sighting
-from schemas.statements import Annotation, Result, Statement, Verification
-from schemas.trajectory import Author
 
 _CHUNK_RECORDS = 1_000
 _CHUNK_BYTES = 8 * 2**20
@@ -95,89 +92,21 @@ def find_sources(paths: Sequence[Path], format_name: str) -> list[Source]:
 
 
 def ingest(store: Store, sources: Sequence[Source], options: IngestOptions) -> IngestResult:
-    """Read all sources into one batch and commit it. What is no attempt is quarantined, never raised."""
+    """Read all sources into one batch and commit it. What is no attempt is quarantined, never raised.
+
+    Raises UsageError for a revision that would leave a log line without its attempt.
+    """
     occurrences: Counter[str] = Counter()
     with store.batch() as batch, _mapping(options.processes) as over:
-        gate = _Gate(store, batch, options)
+        gate = Gate(store, batch, rename=options.reading.run is not None, revise=options.revise)
         for source in sources:
             file = _file_digest(source.path)
             for chunk, prepared in over(prepare, _chunks(source, options, occurrences)):
                 for entry, piece in zip(gate.judge(prepared), chunk.slices, strict=True):
                     _sight(batch, source, file, entry, piece)
+        gate.finish()
         store.write(batch)
         return _count(store, sources, batch)
-
-
-class _Gate:
-    """Decides which attempts enter, from what the store and this batch hold already."""
-
-    def __init__(self, store: Store, batch: Batch, options: IngestOptions) -> None:
-        self._store, self._batch, self._options = store, batch, options
-        self._attempts: dict[str, str] = {}
-        self._raws: dict[str, str] = {}
-
-    def judge(self, prepared: Prepared) -> list[Entry]:
-        """Let the new attempts of a chunk into the batch; the entries, with a code where one is refused."""
-        known = self._look_up([entry for entry in prepared.entries if entry.code is None])
-        judged: list[Entry] = []
-        entering: list[int] = []
-        statements: list[Statement] = []
-        for entry in prepared.entries:
-            refused = entry if entry.code is not None or entry.id in known else self._enter(entry, statements)
-            judged.append(refused)
-            if refused.code is None:
-                statements.extend(statement_of(entry.id, fact) for fact in entry.facts)
-                if entry.id not in known:
-                    known.add(entry.id)
-                    entering.append(entry.row)
-        self._batch.add_rows("trajectories", prepared.rows.take(pa.array(entering, pa.int64())))
-        for item in prepared.objects if entering else ():
-            self._batch.add_object(item)
-        for statement in superseding(self._store, statements):
-            self._batch.add_statement(statement)
-        return judged
-
-    def _enter(self, entry: Entry, statements: list[Statement]) -> Entry:
-        taken = self._attempts.get(entry.attempt, entry.id)
-        seen = self._raws.get(entry.raw, entry.id) if self._options.reading.run is None else entry.id
-        other = taken if taken != entry.id else seen
-        if other != entry.id:
-            if not self._options.revise:
-                code = "attempt_taken" if taken != entry.id else "raw_known"
-                return entry._replace(code=code, detail=f"this would be {entry.id}, the store holds {other}")
-            statements.append(Annotation(entry.id, "revises", other, Author("human", "import --revise")))
-        self._attempts[entry.attempt] = self._raws[entry.raw] = entry.id
-        return entry
-
-    def _look_up(self, entries: Sequence[Entry]) -> set[str]:
-        identities = [entry.id for entry in entries]
-        known = {identity for identity in identities if self._batch.has("trajectories", identity)}
-        if self._store.is_empty("trajectories"):
-            return known
-        rows = self._store.sql("SELECT id FROM trajectories WHERE id IN (SELECT unnest(?))", [identities])
-        live = self._store.sql(
-            "SELECT attempt_id, trajectory_id FROM attempts WHERE attempt_id IN (SELECT unnest(?))",
-            [[entry.attempt for entry in entries]],
-        )
-        raws = self._store.sql(
-            "SELECT raw, trajectory FROM sightings WHERE raw IN (SELECT unnest(?)) "
-            "AND trajectory IN (SELECT trajectory_id FROM attempts)",
-            [[entry.raw for entry in entries]],
-        )
-        for attempt, identity in zip(*(column.to_pylist() for column in live.columns), strict=True):
-            self._attempts.setdefault(attempt, identity)
-        for raw, identity in zip(*(column.to_pylist() for column in raws.columns), strict=True):
-            self._raws.setdefault(raw, identity)
-        return known | set(rows["id"].to_pylist())
-
-
-def statement_of(identity: str, fact: Fact) -> Statement:
-    """What an importer or a side file says of a record, as a statement by who says it."""
-    name, _, version = fact.rule.partition("@")
-    author = Author(fact.by, name, version)
-    if fact.field == "outcome":
-        return Verification(identity, "task", cast("Result", fact.value), author, score=fact.score, reads=fact.reads)
-    return Annotation(identity, fact.field, fact.value, author, fact.reads)
 
 
 def _sight(batch: Batch, source: Source, file: str, entry: Entry, piece: Slice) -> None:

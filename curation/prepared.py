@@ -1,7 +1,7 @@
 """Records of a file, read, named and digested: all of an import that needs neither the store nor the other records."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -15,6 +15,9 @@ from schemas.canonical import digest, encode
 from schemas.digests import attempt_id
 from schemas.objects import Object
 from schemas.trajectory import Attempt, Trajectory
+
+
+KnownBy = Literal["names", "order", "bytes"]
 
 
 class Reading(NamedTuple):
@@ -41,7 +44,8 @@ class Chunk(NamedTuple):
 class Entry(NamedTuple):
     """What is to be known of a record to let it in: its names and facts, or why it is no attempt.
 
-    ``row`` is its position in the rows of its chunk, ``raw`` the digest of its bytes.
+    ``row`` is its position in the rows of its chunk, ``raw`` the digest of its bytes, ``known_by`` what its attempt is
+    known by: the names of its run or index, its order among identical records, or its bytes alone.
     """
 
     piece: Slice
@@ -49,6 +53,7 @@ class Entry(NamedTuple):
     id: str = ""
     attempt: str = ""
     row: int = -1
+    known_by: KnownBy = "bytes"
     facts: tuple[Fact, ...] = ()
     warnings: tuple[str, ...] = ()
     code: str | None = None
@@ -86,20 +91,22 @@ def _entries(chunk: Chunk, rows: list[Row], objects: dict[str, Object]) -> Itera
             continue
         if side is not None:
             item = side.apply(item, chunk.file)
-        trajectory = _named(item.trajectory, chunk.reading, raw, number)
+        trajectory, known_by = _named(item.trajectory, chunk.reading, raw, number)
         attempt = attempt_id(trajectory, raw)
         assert attempt is not None, "a log holds no forks of ours"  # noqa: S101 - no importer sets ``fork``
         row = trajectory_row(trajectory, encode(trajectory), attempt)
         objects.update((item.id, item) for item in item.objects)
-        yield Entry(piece, raw, row["id"], attempt, len(rows), item.facts, item.warnings)
+        yield Entry(piece, raw, row["id"], attempt, len(rows), known_by, item.facts, item.warnings)
         rows.append(row)
 
 
-def _named(trajectory: Trajectory, reading: Reading, raw: str, number: int) -> Trajectory:
+def _named(trajectory: Trajectory, reading: Reading, raw: str, number: int) -> tuple[Trajectory, KnownBy]:
     if reading.namespace is not None and trajectory.task.namespace is None:
         trajectory = replace(trajectory, task=replace(trajectory.task, namespace=reading.namespace))
     if reading.run is not None:
         trajectory = name_run(trajectory, reading.run)
-    if number > 1 and trajectory.attempt is None:
-        trajectory = replace(trajectory, attempt=Attempt(run=raw, index=number))
-    return trajectory
+    if trajectory.attempt is not None:
+        return trajectory, "names"
+    if number > 1:
+        return replace(trajectory, attempt=Attempt(run=raw, index=number)), "order"
+    return trajectory, "bytes"

@@ -40,8 +40,10 @@ VIEWS: tuple[str, ...] = (
     """,
     """
     CREATE TEMP VIEW revised AS
-    SELECT value AS id FROM annotations
-    WHERE field = 'revises' AND trajectory IN (SELECT id FROM trajectories)
+    SELECT value AS id, trajectory AS by FROM annotations
+    WHERE field = 'revises' AND value IS NOT NULL
+      AND id NOT IN (SELECT unnest(supersedes) FROM annotations)
+      AND trajectory IN (SELECT id FROM trajectories)
     """,
     """
     CREATE TEMP VIEW attempts AS

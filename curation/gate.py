@@ -1,0 +1,124 @@
+"""Which attempts enter the store: one live record for an attempt, one attempt for a log line, whatever is read again."""
+
+from collections.abc import Sequence
+from typing import cast
+
+import pyarrow as pa
+
+from curation.errors import UsageError
+from curation.importers.face import Fact
+from curation.prepared import Entry, Prepared
+from curation.store import Batch, Store
+from curation.store.supersede import superseding
+from schemas.statements import Annotation, Result, Statement, Verification
+from schemas.trajectory import Author
+
+
+class Gate:
+    """Decides which attempts enter, from what the store and this batch hold already.
+
+    ``rename`` says that what is read are other tries, ``revise`` that known tries are read better.
+    """
+
+    def __init__(self, store: Store, batch: Batch, *, rename: bool, revise: bool) -> None:
+        self._store, self._batch = store, batch
+        self._rename, self._revise = rename, revise
+        self._live: dict[str, str] = {}
+        self._raws: dict[str, set[str]] = {}
+        self._met: dict[str, str] = {}
+        self._revised: set[str] = set()
+        self._displaced: dict[str, str] = {}
+
+    def judge(self, prepared: Prepared) -> list[Entry]:
+        """Let the new attempts of a chunk into the batch; the entries, with a code where one is refused."""
+        known = self._look_up([entry for entry in prepared.entries if entry.code is None])
+        judged: list[Entry] = []
+        entering: list[int] = []
+        statements: list[Statement] = []
+        for read in prepared.entries:
+            entry = read
+            if entry.code is None and self._live.get(entry.attempt) != entry.id:
+                back = entry.id in known
+                if not back or self._revise:
+                    entry = self._enter(entry, statements, back=back)
+                if entry.code is None and not back:
+                    known.add(entry.id)
+                    entering.append(entry.row)
+            judged.append(entry)
+            if entry.code is None:
+                self._met.setdefault(entry.raw, entry.id)
+                statements.extend(statement_of(entry.id, fact) for fact in entry.facts)
+        self._batch.add_rows("trajectories", prepared.rows.take(pa.array(entering, pa.int64())))
+        for item in prepared.objects:
+            self._batch.add_object(item)
+        for statement in superseding(self._store, statements):
+            self._batch.add_statement(statement)
+        return judged
+
+    def finish(self) -> None:
+        """Raise UsageError where a revision gave an attempt to another log line and left its own line without one."""
+        for record, attempt in self._displaced.items():
+            if record not in self._revised:
+                raise UsageError(
+                    f"--revise would give attempt {attempt} to another log line and drop its record {record}: import "
+                    "the log that holds that line too, or mend the side file; nothing was written"
+                )
+
+    def _enter(self, entry: Entry, statements: list[Statement], *, back: bool) -> Entry:
+        """The entry, with a code where another record stands against it; ``back``: it was revised, and holds again."""
+        taken = {self._live[entry.attempt]} if entry.attempt in self._live else set()
+        seen = set() if self._rename or entry.known_by == "order" else self._raws.get(entry.raw, set())
+        if taken and (not self._revise or not self._batch.ids("trajectories").isdisjoint(taken)):
+            return _refused(entry, "attempt_taken", taken)
+        if seen and (not self._revise or (len(seen) > 1 and seen.isdisjoint(taken))):
+            return _refused(entry, "raw_known", seen)
+        if entry.known_by == "bytes" and entry.raw in self._met:
+            return _refused(entry, "raw_known", {self._met[entry.raw]})
+        if seen and seen.isdisjoint(taken):
+            self._displaced.update((record, entry.attempt) for record in taken)
+        revised = seen if seen.isdisjoint(taken) and seen else taken
+        self._revised |= revised
+        self._live[entry.attempt] = entry.id
+        if back:
+            later = self._store.sql("SELECT by FROM revised WHERE id = ?", [entry.id])["by"].to_pylist()
+            statements.extend(_revises(record, None) for record in later)
+        statements.extend(_revises(entry.id, record) for record in sorted(revised))
+        return entry
+
+    def _look_up(self, entries: Sequence[Entry]) -> set[str]:
+        identities = [entry.id for entry in entries]
+        known = {identity for identity in identities if self._batch.has("trajectories", identity)}
+        if self._store.is_empty("trajectories"):
+            return known
+        rows = self._store.sql("SELECT id FROM trajectories WHERE id IN (SELECT unnest(?))", [identities])
+        live = self._store.sql(
+            "SELECT attempt_id, trajectory_id FROM attempts WHERE attempt_id IN (SELECT unnest(?))",
+            [[entry.attempt for entry in entries]],
+        )
+        raws = self._store.sql(
+            "SELECT raw, trajectory FROM sightings WHERE raw IN (SELECT unnest(?)) "
+            "AND trajectory IN (SELECT trajectory_id FROM attempts)",
+            [[entry.raw for entry in entries]],
+        )
+        for attempt, identity in zip(*(column.to_pylist() for column in live.columns), strict=True):
+            self._live.setdefault(attempt, identity)
+        for raw, identity in zip(*(column.to_pylist() for column in raws.columns), strict=True):
+            self._raws.setdefault(raw, set()).add(identity)
+        return known | set(rows["id"].to_pylist())
+
+
+def statement_of(identity: str, fact: Fact) -> Statement:
+    """What an importer or a side file says of a record, as a statement by who says it."""
+    name, _, version = fact.rule.partition("@")
+    author = Author(fact.by, name, version)
+    if fact.field == "outcome":
+        return Verification(identity, "task", cast("Result", fact.value), author, score=fact.score, reads=fact.reads)
+    return Annotation(identity, fact.field, fact.value, author, fact.reads)
+
+
+def _refused(entry: Entry, code: str, held: set[str]) -> Entry:
+    return entry._replace(code=code, detail=f"this would be {entry.id}, the store holds {', '.join(sorted(held))}")
+
+
+def _revises(identity: str, other: str | None) -> Annotation:
+    return Annotation(identity, "revises", other, Author("human", "import --revise"))
