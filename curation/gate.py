@@ -1,4 +1,4 @@
-"""Which attempts enter the store: one live record for an attempt, one attempt for a log line, whatever is read again."""
+"""Which attempts enter the store: one live record for an attempt, one attempt for a log line, however often read."""
 
 from collections.abc import Sequence
 from typing import cast

@@ -16,7 +16,6 @@ from schemas.digests import attempt_id
 from schemas.objects import Object
 from schemas.trajectory import Attempt, Trajectory
 
-
 KnownBy = Literal["names", "order", "bytes"]
 
 
