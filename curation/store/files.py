@@ -117,7 +117,7 @@ def is_local(uri: str) -> bool:
 
 def data_files(table: DeltaTable) -> dict[str, int]:
     """The data files a table is made of, by path in its folder, with their sizes in bytes."""
-    actions = pa.table(table.get_add_actions())
+    actions = table.get_add_actions()
     return dict(zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), strict=True))
 
 
