@@ -11,7 +11,7 @@ from typing import Any
 
 from curation.diagnosis.arguments import arguments_of, leaves, swap
 from curation.diagnosis.dates import read_date
-from curation.diagnosis.derivation import Candidate, candidates, derive
+from curation.diagnosis.derivation import MAX_READ, Candidate, candidates, derive
 from curation.diagnosis.evidence import Reading, shown
 from curation.diagnosis.exclusions import excludes
 from curation.diagnosis.quantities import read_number
@@ -20,18 +20,23 @@ from schemas.statements import Evidence, Finding
 from schemas.tool_schema import check_arguments
 from schemas.trajectory import ToolCall, text_of
 
-MAX_NAMES = 50  # of one call that are looked for
+MAX_LOOKED_FOR = 20  # values of one call
+MAX_FAILED = 50  # failed calls of one trajectory that are looked into
 
 
 def find(reading: Reading) -> Iterator[Finding]:
     """Schema violations, then values from nowhere; at most one finding of each a call."""
     suspects: set[str] = set()
+    failed = 0
     for index, call in reading.calls:
         arguments = arguments_of(call)
         if arguments is None:
             continue
         yield from _violations(reading, index, call, arguments)
-        finding = _unseen_names(reading, index, call, arguments, suspects) or _failed(reading, index, call, arguments)
+        finding = _unseen_names(reading, index, call, arguments, suspects)
+        if finding is None and failed < MAX_FAILED and (failure := reading.failure(call.uid)) is not None:
+            failed += 1
+            finding = _failed(reading, index, call, arguments, failure)
         if finding is not None:
             yield finding
             suspects.update(fold(item.value or "") for item in finding.evidence if item.kind == "call")
@@ -44,7 +49,7 @@ def right_value(reading: Reading, index: int, call: ToolCall, path: str) -> Cand
     """
     arguments = arguments_of(call)
     value = dict(leaves(arguments)).get(path)
-    if arguments is None or value is None:
+    if arguments is None or value is None or reading.length(index, "user") > MAX_READ:
         return None
     found = candidates(value, reading.messages[:index])
     return found[0] if len(found) == 1 and _fits(reading, index, call, arguments, path, found[0]) else None
@@ -65,7 +70,7 @@ def _unseen_names(reading: Reading, index: int, call: ToolCall, arguments: Any, 
     evidence: list[Evidence] = []
     taken: set[str] = set()
     names = ((path, value) for path, value in leaves(arguments) if isinstance(value, str) and is_name(value))
-    for path, value in islice(names, MAX_NAMES):
+    for path, value in islice(names, MAX_LOOKED_FOR):
         if _seen(reading, index, call, path, value, suspects):
             continue
         right = right_value(reading, index, call, path)
@@ -80,15 +85,14 @@ def _unseen_names(reading: Reading, index: int, call: ToolCall, arguments: Any, 
     return reading.finding("argument", index, "unseen_value", tuple(evidence), ("request", "schema"), call.uid)
 
 
-def _failed(reading: Reading, index: int, call: ToolCall, arguments: Any) -> Finding | None:
-    """The finding that needs the environment to confirm that the call failed."""
-    failure = reading.failure(call.uid)
-    if failure is None:
+def _failed(reading: Reading, index: int, call: ToolCall, arguments: Any, failure: Evidence) -> Finding | None:
+    """The finding that needs the environment to confirm that the call failed; none after more than can be read."""
+    if reading.length(index, "system", "user", "tool") > MAX_READ:
         return None
     prefix, parameters = reading.messages[:index], reading.parameters(call.name)
     typed = [(path, value) for path, value in leaves(arguments) if _typed(value)]
-    unseen = [item for item in typed[:MAX_NAMES] if derive(item[1], prefix, parameters, item[0]) is None]
-    if len(unseen) != 1 or len(typed) > MAX_NAMES:
+    unseen = [item for item in typed[:MAX_LOOKED_FOR] if derive(item[1], prefix, parameters, item[0]) is None]
+    if len(unseen) != 1 or len(typed) > MAX_LOOKED_FOR:
         return None
     path, value = unseen[0]
     if isinstance(value, str) and is_name(value) and _seen(reading, index, call, path, value, set()):
@@ -132,13 +136,7 @@ def _fits(reading: Reading, index: int, call: ToolCall, arguments: Any, path: st
         text = text_of(reading.messages[at.message].content)
         if excludes(text, at.start, at.end):
             return False
-    used = (
-        other
-        for message, earlier in reading.calls
-        if message <= index and earlier.name == call.name
-        for _, other in leaves(arguments_of(earlier))
-    )
-    if any(type(other) is type(value) and other == value for other in used):
+    if reading.used(call.name, value, index):
         return False
     parameters = reading.parameters(call.name)
     return parameters is None or not check_arguments(parameters, swap(arguments, {path: value})).problems

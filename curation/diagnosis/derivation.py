@@ -6,13 +6,14 @@ longer word is never a source, and what the model itself wrote is none either.
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Raw
 
 from curation.diagnosis.arguments import leaves, read_json
-from curation.diagnosis.dates import dates, read_date
+from curation.diagnosis.dates import Written, dates, read_date
 from curation.diagnosis.quantities import Quantity, quantities, read_number
 from curation.diagnosis.tokens import alike, find_folded, find_verbatim, fold, is_name, pieces, squeeze, words
 from schemas.statements import Evidence
@@ -21,6 +22,7 @@ from schemas.trajectory import Message, text_of
 
 How = Literal["verbatim", "spelling", "number", "unit", "date", "enum", "default", "constant", "arithmetic"]
 
+MAX_READ = 50_000  # characters of a text in which more than the value as it is written is looked for
 MAX_OPERANDS = 8  # distinct numbers; with more, too many results would count as derived
 MAX_SPELLED = 200  # characters of a value that may be spelled otherwise
 
@@ -59,7 +61,11 @@ def derive(value: Any, messages: Sequence[Message], parameters: Raw | None = Non
     if value is None or isinstance(value, bool) or value in ("", [], {}):
         return Derivation("constant")
     sources = list(_sources(messages))
-    found = _from_text(value, sources) if isinstance(value, str) else None
+    found = _verbatim(value, sources) if isinstance(value, str) else None
+    if found is not None:
+        return found
+    sources = [source for source in sources if len(source.text) <= MAX_READ]
+    found = _spelled(value, sources) if isinstance(value, str) else None
     found = found or _from_number(value, sources) or _from_date(value, sources)
     return found or _from_schema(value, parameters, path) or _from_arithmetic(value, sources)
 
@@ -85,10 +91,13 @@ def derives(arguments: Any, messages: Sequence[Message], parameters: Raw | None 
 def candidates(value: Any, messages: Sequence[Message]) -> tuple[Candidate, ...]:
     """The other values of the users' messages that are of the same kind: names alike, dates, numbers; each once.
 
-    A part of a joined word counts too, so that one candidate alone is really alone.
+    A part of a joined word counts too, so that one candidate alone is really alone. Messages over ``MAX_READ`` are not
+    read: a caller who needs to know that there is no other one looks at their length.
     """
     found: dict[Any, Candidate] = {}
     for source in _sources(messages, roles=("user",)):
+        if len(source.text) > MAX_READ:
+            continue
         for candidate in _alike(value, source):
             found.setdefault(_same(candidate.value), candidate)
     return tuple(found.values())
@@ -96,22 +105,42 @@ def candidates(value: Any, messages: Sequence[Message]) -> tuple[Candidate, ...]
 
 def _alike(value: Any, source: _Source) -> Iterator[Candidate]:
     if isinstance(value, str) and (day := read_date(value)) is not None:
-        for written in dates(source.text):
+        for written in _days(source.text):
             for year, month, date in written.readings:
                 text = f"{year or day[0].year:04}-{month:02}-{date:02}{value[10:]}"
                 if text != value:
                     yield Candidate(text, source.at(written.start, written.end))
     elif isinstance(value, str) and is_name(value):
         sign = "#" if value.startswith("#") else ""
-        for word in words(source.text):
-            for piece in dict.fromkeys(pieces(word.text)):
-                if is_name(piece) and alike(piece, value.lstrip("#")) and fold(piece) != fold(value.lstrip("#")):
-                    yield Candidate(sign + piece, source.at(word.start, word.end))
+        for piece, start, end in _names(source.text):
+            if alike(piece, value.lstrip("#")) and fold(piece) != fold(value.lstrip("#")):
+                yield Candidate(sign + piece, source.at(start, end))
     elif (number := read_number(value)) is not None:
-        for quantity in quantities(source.text):
+        for quantity in _numbers(source.text):
             if quantity.value != number and (whole := quantity.value == int(quantity.value)) >= isinstance(value, int):
                 other: Any = int(quantity.value) if whole else float(quantity.value)
                 yield Candidate(str(other) if isinstance(value, str) else other, source.at(*quantity[1:3]))
+
+
+@lru_cache(maxsize=64)
+def _names(text: str) -> tuple[tuple[str, int, int], ...]:
+    """The names of a text and those that are parts of joined words, with the place of the whole word."""
+    return tuple(
+        (piece, word.start, word.end)
+        for word in words(text)
+        for piece in dict.fromkeys(pieces(word.text))
+        if is_name(piece)
+    )
+
+
+@lru_cache(maxsize=64)
+def _numbers(text: str) -> tuple[Quantity, ...]:
+    return tuple(quantities(text))
+
+
+@lru_cache(maxsize=64)
+def _days(text: str) -> tuple[Written, ...]:
+    return tuple(dates(text))
 
 
 def _same(value: Any) -> Any:
@@ -127,14 +156,18 @@ def _sources(messages: Sequence[Message], roles: tuple[str, ...] = ("system", "u
         text = text_of(message.content)
         kind: Literal["request", "observation"] = "observation" if message.role == "tool" else "request"
         yield _Source(index, text, kind)
-        if "\\" in text and (value := read_json(text)) is not None:
+        if "\\" in text and len(text) <= MAX_READ and (value := read_json(text)) is not None:
             yield from (_Source(index, leaf, kind, path) for path, leaf in leaves(value) if isinstance(leaf, str))
 
 
-def _from_text(value: str, sources: list[_Source]) -> Derivation | None:
+def _verbatim(value: str, sources: list[_Source]) -> Derivation | None:
     for source in sources:
         if (span := find_verbatim(source.text, value)) is not None:
             return Derivation("verbatim", (source.at(*span),))
+    return None
+
+
+def _spelled(value: str, sources: list[_Source]) -> Derivation | None:
     if len(value) > MAX_SPELLED:
         return None
     wanted = squeeze(value)
@@ -149,7 +182,7 @@ def _from_number(value: Any, sources: list[_Source]) -> Derivation | None:
     if number is None:
         return None
     for source in sources:
-        for quantity in quantities(source.text):
+        for quantity in _numbers(source.text):
             if quantity.value == number:
                 return Derivation("number", (source.at(quantity.start, quantity.end),))
             if number in quantity.converted:
@@ -165,7 +198,7 @@ def _from_date(value: Any, sources: list[_Source]) -> Derivation | None:
     day, time = read
     needed = [] if time in (None, "00:00") else [time]
     for source in sources:
-        for written in dates(source.text):
+        for written in _days(source.text):
             for reading in written.readings:
                 if reading in ((day.year, day.month, day.day), (None, day.month, day.day)):
                     said = needed if reading[0] else [*needed, str(day.year)]
@@ -204,7 +237,7 @@ def _from_arithmetic(value: Any, sources: list[_Source]) -> Derivation | None:
         return None
     known: dict[Decimal, tuple[_Source, Quantity]] = {}
     for source in sources:
-        for quantity in quantities(source.text):
+        for quantity in _numbers(source.text):
             known.setdefault(quantity.value, (source, quantity))
             if len(known) > MAX_OPERANDS:
                 return None

@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Raw
 
-from curation.diagnosis.arguments import read_json
+from curation.diagnosis.arguments import arguments_of, leaves, read_json
 from curation.diagnosis.tokens import squeeze
 from environments.protocol import EnvSpec, Fault, fault_of
 from schemas.objects import ToolSpec
@@ -61,6 +61,7 @@ class Reading(NamedTuple):
     answers: dict[str, Answer]
     executions: dict[str, Execution]
     tools: dict[str, ToolSpec] | None
+    first_uses: dict[tuple[str, Any], int]
     squeezed_texts: dict[int, str]
 
     @property
@@ -73,6 +74,14 @@ class Reading(NamedTuple):
         """The index of the last assistant message; of the last message at all where there is none."""
         decisions = (index for index, message in enumerate(self.messages) if message.role == "assistant")
         return max(decisions, default=max(len(self.messages) - 1, 0))
+
+    def used(self, tool: str, value: Any, message: int) -> bool:
+        """Whether a call of a tool up to a message holds a value."""
+        return self.first_uses.get((tool, value), message + 1) <= message
+
+    def length(self, before: int, *roles: str) -> int:
+        """How many characters the messages of some roles hold before a message."""
+        return sum(len(text_of(message.content)) for message in self.messages[:before] if message.role in roles)
 
     def squeezed(self, message: int) -> str:
         """The letters and digits of a message's text, folded; made once."""
@@ -143,7 +152,8 @@ def read_case(case: Case) -> Reading:
         if statement.layer == "execution" and statement.call is not None and statement.execution is not None
     }
     tools = None if case.tools is None else {tool.name: tool for tool in reversed(case.tools)}
-    return Reading(case, tuple(_calls(case.trajectory)), answers, executions, tools, {})
+    calls = tuple(_calls(case.trajectory))
+    return Reading(case, calls, answers, executions, tools, _first_uses(calls), {})
 
 
 def confirmed(execution: Execution | None) -> bool:
@@ -160,6 +170,15 @@ def _calls(trajectory: Trajectory) -> Iterator[tuple[int, ToolCall]]:
     for index, message in enumerate(trajectory.messages):
         for call in message.tool_calls:
             yield index, call
+
+
+def _first_uses(calls: tuple[tuple[int, ToolCall], ...]) -> dict[tuple[str, Any], int]:
+    found: dict[tuple[str, Any], int] = {}
+    for index, call in calls:
+        for _, value in leaves(arguments_of(call)):
+            if isinstance(value, str | int | float):
+                found.setdefault((call.name, value), index)
+    return found
 
 
 def _answer(index: int, message: Message) -> Answer:

@@ -27,7 +27,7 @@ READINGS = {
 
 def cases(path: Path) -> dict[str, Case]:
     found = {}
-    for item in openai_chat.read(path):
+    for item in openai_chat.IMPORTER.read(path):
         assert isinstance(item, Parsed)
         outcome = next(fact.value for fact in item.facts if fact.field == "outcome")
         assert item.key is not None

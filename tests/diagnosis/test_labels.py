@@ -1,5 +1,6 @@
 """Each label: where it is given with its evidence, and where it must not be given."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -376,3 +377,16 @@ def test_nothing_is_held_against_the_model_after_a_contradiction(tmp_path: Path)
 
 def test_an_empty_run_is_diagnosed_too(tmp_path: Path) -> None:
     assert found(case(tmp_path, "A17?")) == [("undetermined", 0, "nothing_confirmed")]
+
+
+def test_hostile_sizes_end_soon_and_without_a_finding(tmp_path: Path) -> None:
+    crowd = "Z1 " * 1_000_000
+    calls = [
+        message
+        for n in range(50)
+        for message in call("get_stock", {"sku": [f"A{n}{i}" for i in range(50)]}, UNKNOWN, f"c{n}")
+    ]
+    one = case(tmp_path, crowd, *calls, tools=None, outcome="unknown")
+    start = time.perf_counter()
+    assert found(one) == []
+    assert time.perf_counter() - start < 10

@@ -60,7 +60,7 @@ def case(
         line["tools"] = tools
     path = folder / "one.jsonl"
     path.write_text(json.dumps(line, ensure_ascii=False) + "\n", encoding="utf-8")
-    (item,) = openai_chat.read(path)
+    (item,) = openai_chat.IMPORTER.read(path)
     assert isinstance(item, Parsed), item
     return case_of(item, spec, outcome, stop, verifications)
 
