@@ -1,7 +1,8 @@
-"""One result, one face: the same struct is printed as JSON or shown as tables, so they cannot differ."""
+"""What a verb prints: one result struct is printed as JSON or shown as tables, so they cannot differ."""
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,67 +11,72 @@ import typer
 from schemas.display import clean
 
 _NESTED = (dict, list, tuple)
+_ID = re.compile(r"[0-9a-f]{64}")
+_SHORT = 12  # digits of an id in a table; shortened ids are ids
 
 
-def finish(result: msgspec.Struct, *, as_json: bool, wrong: bool = False) -> None:
-    """Print a verb's result and end it: exit code 1 where something was found wrong, else 0."""
-    plain = msgspec.to_builtins(result, str_keys=True)
+def finish(result: msgspec.Struct, *, as_json: bool, wrong: bool = False, text: str | None = None) -> None:
+    """Print a verb's result and end it: exit code 1 where something was found wrong, else 0.
+
+    ``text`` is the result in its own form for people, where tables of its fields are not.
+    """
     if as_json:
+        plain = msgspec.to_builtins(result, str_keys=True)
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n")
+    elif text is not None:
+        sys.stdout.write(text)
     else:
-        _show(plain)
+        from rich.console import Console
+
+        console = Console(highlight=False, emoji=False, markup=False, soft_wrap=False)
+        _show(console, "", msgspec.to_builtins(result, str_keys=True))
     if wrong:
         raise typer.Exit(1)
 
 
-def _show(plain: dict[str, Any]) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False, emoji=False, markup=False, soft_wrap=False)
-    scalars = {key: value for key, value in plain.items() if not isinstance(value, _NESTED)}
-    if scalars:
-        console.print(_pairs(scalars))
-    for key, value in plain.items():
-        if isinstance(value, dict) and any(map(_is_deep, value.values())):
-            _show_each(console, key, value)
-        elif isinstance(value, _NESTED) and value:
-            console.print(f"\n{clean(key)}", style="bold")
-            console.print(_table(value))
+def _show(console: Any, title: str, values: Mapping[str, Any]) -> None:
+    """Own values as pairs under the title, then what is nested in them, each under a title of its own."""
+    own = {key: value for key, value in values.items() if not isinstance(value, _NESTED) or (title and _is_cell(value))}
+    if title:
+        console.print(f"\n{clean(title)}", style="bold")
+    if own:
+        console.print(_pairs(own))
+    for key, value in values.items():
+        if key not in own and value:
+            _show_nested(console, f"{title}: {key}" if title else key, value)
 
 
-def _is_deep(value: Any) -> bool:
-    return isinstance(value, dict) and any(isinstance(item, _NESTED) for item in value.values())
+def _show_nested(console: Any, title: str, value: Mapping[str, Any] | Sequence[Any]) -> None:
+    named = value if isinstance(value, dict) else {str(number): item for number, item in enumerate(value)}
+    rows = [item for item in named.values() if isinstance(item, dict)]
+    if len(rows) < len(named):
+        _show(console, title, named)
+    elif all(not isinstance(cell, dict) and _is_cell(cell) for row in rows for cell in row.values()):
+        console.print(f"\n{clean(title)}", style="bold")
+        console.print(_table([{"": name, **row} for name, row in named.items()] if named is value else rows))
+    else:
+        for name, row in named.items():
+            _show(console, f"{title}: {name}", row)
 
 
-def _show_each(console: Any, title: str, values: dict[str, Any]) -> None:
-    """Values that hold tables of their own stand below each other: columns of columns are not readable."""
-    for name, value in values.items():
-        console.print(f"\n{clean(title)}: {clean(name)}", style="bold")
-        console.print(_pairs(value))
+def _is_cell(value: Any) -> bool:
+    """Whether a value can be read on one line: a single one, or a collection of such."""
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return not any(isinstance(item, _NESTED) for item in items)
 
 
-def _pairs(values: dict[str, Any]) -> Any:
+def _pairs(values: Mapping[str, Any]) -> Any:
     from rich.table import Table
 
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for key, value in values.items():
-        table.add_row(_text(key), _cell(value))
+        table.add_row(_text(key), _text(_word(value)))
     return table
 
 
-def _table(value: dict[str, Any] | Sequence[Any]) -> Any:
-    if isinstance(value, dict):
-        if all(isinstance(item, dict) for item in value.values()):
-            return _rows([{"": key, **item} for key, item in value.items()])
-        return _pairs(value)
-    if all(isinstance(item, dict) for item in value):
-        return _rows(value)
-    return _pairs({str(number): item for number, item in enumerate(value)})
-
-
-def _rows(rows: Sequence[dict[str, Any]]) -> Any:
+def _table(rows: Sequence[Mapping[str, Any]]) -> Any:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -80,24 +86,25 @@ def _rows(rows: Sequence[dict[str, Any]]) -> Any:
         numeric = all(isinstance(row.get(column), int | float | None) for row in rows)
         table.add_column(_text(column), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(_cell(row.get(column)) for column in columns))
+        words = (_word(row.get(column)) for column in columns)
+        table.add_row(*(_text(word[:_SHORT] if _ID.fullmatch(word) else word) for word in words))
     return table
 
 
-def _cell(value: Any) -> Any:
+def _word(value: Any) -> str:
     match value:
         case None:
-            return _text("-")
+            return "-"
         case bool():
-            return _text("yes" if value else "no")
+            return "yes" if value else "no"
         case float():
-            return _text(f"{value:.4g}")
+            return f"{value:.4g}"
         case dict():
-            return _text(", ".join(f"{key}: {item}" for key, item in value.items()) or "-")
+            return ", ".join(f"{key}: {_word(item)}" for key, item in value.items()) or "-"
         case list() | tuple():
-            return _text(", ".join(str(item) for item in value) or "-")
+            return ", ".join(map(_word, value)) or "-"
         case _:
-            return _text(str(value))
+            return str(value)
 
 
 def _text(value: str) -> Any:

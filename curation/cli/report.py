@@ -1,5 +1,6 @@
 """``curate report``: what a selection did."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -40,14 +41,19 @@ def selection_bias(
     from curation.errors import UsageError
     from reports.markdown import markdown
     from reports.page import page
+    from reports.selection_bias import SelectionBias
     from reports.selection_bias import selection_bias as measure
     from schemas.canonical import encode
 
-    faces = {".html": page, ".md": markdown, ".json": lambda report: encode(report).decode() + "\n"}
+    faces: dict[str, Callable[[SelectionBias], str]] = {
+        ".html": page,
+        ".md": markdown,
+        ".json": lambda report: encode(report).decode() + "\n",
+    }
     if out is not None and out.suffix not in faces:
         raise UsageError(f"--out {str(out)!r}: the ending says the format; give .html, .md or .json")
     result = measure(open_store(store), keep=keep, build=None if build is None else read_build_id(build), by=by or None)
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(faces[out.suffix](result), encoding="utf-8")
-    finish(result, as_json=as_json)
+    finish(result, as_json=as_json, text=markdown(result))
