@@ -1,6 +1,7 @@
 """A store: opened by its address, read by id or by SQL, written by one function."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -64,7 +65,8 @@ class Store:
     def sql(self, query: str, params: Sequence[Any] | None = None) -> pa.Table:
         """The result of one query over the tables and views. Raises UsageError with DuckDB's words.
 
-        Raises StoreError where a data file is torn: counting what is left would be a wrong number.
+        Raises StoreError where a data file is torn, as counting what is left would be a wrong number, and where content
+        that the query reads is not what its id names.
         """
         self.refuse_torn()
         return self._query(query, params)
@@ -72,11 +74,12 @@ class Store:
     def stream(self, query: str, params: Mapping[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
         """The result of one query in batches of so many rows, without holding it; ``params`` are bound by name.
 
-        Another query on this store ends it. Raises as ``sql`` does.
+        Content comes as it is written, for readers that check it (``check_name``) while they decode it. Another stream
+        on this store ends it. Raises as ``sql`` does.
         """
         self.refuse_torn()
         try:
-            yield from self._connection.sql(query, params=dict(params)).to_arrow_reader(rows)
+            yield from self._unverified.sql(query, params=dict(params)).to_arrow_reader(rows)
         except duckdb.Error as error:
             raise UsageError(f"query failed: {error}") from error
 
@@ -149,7 +152,12 @@ class Store:
         opened = {table: files.open_whole(self.uri, table) for table in TABLES}
         self._tables = {name: table for name, (table, _) in opened.items()}
         self._torn = {name: [*torn, *files.torn_files(self.uri, name, table)] for name, (table, torn) in opened.items()}
-        self._connection = views.connect(self.uri, self._tables, self._torn)
+        self._connection = views.connect(self.uri, self._tables, self._torn, verify=True)
+        self.__dict__.pop("_unverified", None)
+
+    @cached_property
+    def _unverified(self) -> duckdb.DuckDBPyConnection:
+        return views.connect(self.uri, self._tables, self._torn, verify=False)
 
     def _query(self, query: str, params: Sequence[Any] | None) -> pa.Table:
         try:
@@ -158,6 +166,8 @@ class Store:
                 raise UsageError(f"one SELECT statement is wanted, not {query!r}: a store is never changed by SQL")
             return self._connection.sql(query, params=list(params or ())).to_arrow_table()
         except duckdb.Error as error:
+            if views.MISMATCH in str(error):
+                raise StoreError(f"{str(error).partition(': ')[2]}; `curate fsck` lists all") from error
             raise UsageError(f"query failed: {error}") from error
 
     def _put(self, table: str, staged: list[StagedFile], ids: set[str]) -> int:

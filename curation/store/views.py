@@ -8,22 +8,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
 from deltalake import DeltaTable
 
 from curation.store.effective import VIEWS
 from curation.store.files import data_files, is_local
 from curation.store.tables import TABLES
 
+MISMATCH = "id_mismatch"
 
-def connect(uri: str, tables: Mapping[str, DeltaTable], torn: Mapping[str, Sequence[str]]) -> duckdb.DuckDBPyConnection:
+
+def connect(
+    uri: str, tables: Mapping[str, DeltaTable], torn: Mapping[str, Sequence[str]], *, verify: bool
+) -> duckdb.DuckDBPyConnection:
     """A connection that can read this store and nothing else, with every table and view defined.
 
-    Files named in ``torn`` are left out of the views.
+    Files named in ``torn`` are left out of the views. With ``verify``, a query that reads content which is not what its
+    id names fails with ``id_mismatch``; one that reads other columns alone costs nothing more.
     """
     connection = duckdb.connect(config={"threads": 2})
     for name, table in tables.items():
-        attach(connection, uri, name, table, torn.get(name, ()))
+        attach(connection, uri, name, table, torn.get(name, ()), verify=verify)
     for statement in VIEWS:
         connection.execute(statement)
     if is_local(uri):
@@ -36,17 +40,29 @@ def connect(uri: str, tables: Mapping[str, DeltaTable], torn: Mapping[str, Seque
 
 
 def attach(
-    connection: duckdb.DuckDBPyConnection, uri: str, name: str, table: DeltaTable, without: Sequence[str] = ()
+    connection: duckdb.DuckDBPyConnection,
+    uri: str,
+    name: str,
+    table: DeltaTable,
+    without: Sequence[str] = (),
+    *,
+    verify: bool = False,
 ) -> None:
     """Define a view over a table's data files, but for those named in ``without``."""
     paths = [path for path in data_files(table) if path not in without]
-    if not paths:
-        connection.register(name, TABLES[name].empty_table())
-    elif is_local(uri):
+    if paths and is_local(uri):
         listed = ", ".join(_literal(_verbatim(Path(uri, name, path).resolve())) for path in paths)
-        connection.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM read_parquet([{listed}])")
+        source = f"read_parquet([{listed}])"
     else:
-        connection.register(name, table.to_pyarrow_dataset())
+        source = f"{name}_files"
+        connection.register(source, table.to_pyarrow_dataset() if paths else TABLES[name].empty_table())
+    columns = _verified("bytes" if name == "objects" else "record") if verify else "*"
+    connection.execute(f"CREATE TEMP VIEW {name} AS SELECT {columns} FROM {source}")
+
+
+def _verified(content: str) -> str:
+    mismatch = f"error('{MISMATCH}: the content of ' || id || ' is not what its id names')"
+    return f"* REPLACE (CASE WHEN sha256({content}) = id THEN {content} ELSE {mismatch} END AS {content})"
 
 
 def _verbatim(path: Path) -> str:
@@ -56,9 +72,3 @@ def _verbatim(path: Path) -> str:
 
 def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def columns_of(connection: duckdb.DuckDBPyConnection, view: str) -> list[str]:
-    """The column names of a table or view."""
-    result: pa.Table = connection.execute(f"SELECT * FROM {view} LIMIT 0").to_arrow_table()
-    return list(result.column_names)
