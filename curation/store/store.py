@@ -20,6 +20,7 @@ from schemas.canonical import digest
 from schemas.trajectory import Trajectory, decode
 
 _CHUNK = 500
+_DAMAGE = (views.MISMATCH, "Failed to read file", "TProtocolException", "No magic bytes")
 
 
 class Store:
@@ -81,7 +82,7 @@ class Store:
         try:
             yield from self._unverified.sql(query, params=dict(params)).to_arrow_reader(rows)
         except duckdb.Error as error:
-            raise UsageError(f"query failed: {error}") from error
+            raise _explained(error) from error
 
     def trajectory(self, identity: str) -> Trajectory:
         """The record of that id, verified. Raises NotFoundError, or StoreError where its bytes are not its name's.
@@ -152,7 +153,10 @@ class Store:
         opened = {table: files.open_whole(self.uri, table) for table in TABLES}
         self._tables = {name: table for name, (table, _) in opened.items()}
         self._torn = {name: [*torn, *files.torn_files(self.uri, name, table)] for name, (table, torn) in opened.items()}
-        self._connection = views.connect(self.uri, self._tables, self._torn, verify=True)
+        try:
+            self._connection = views.connect(self.uri, self._tables, self._torn, verify=True)
+        except duckdb.Error as error:
+            raise _explained(error) from error
         self.__dict__.pop("_unverified", None)
 
     @cached_property
@@ -166,9 +170,7 @@ class Store:
                 raise UsageError(f"one SELECT statement is wanted, not {query!r}: a store is never changed by SQL")
             return self._connection.sql(query, params=list(params or ())).to_arrow_table()
         except duckdb.Error as error:
-            if views.MISMATCH in str(error):
-                raise StoreError(f"{str(error).partition(': ')[2]}; `curate fsck` lists all") from error
-            raise UsageError(f"query failed: {error}") from error
+            raise _explained(error) from error
 
     def _put(self, table: str, staged: list[StagedFile], ids: set[str]) -> int:
         if not staged:
@@ -206,6 +208,14 @@ def check_name(kind: str, identity: str, data: bytes) -> None:
     """Raise StoreError where these bytes are not those that the id names."""
     if (actual := digest(data)) != identity:
         raise StoreError(f"{kind} {identity!r}: id_mismatch, its bytes are those of {actual!r}")
+
+
+def _explained(error: duckdb.Error) -> CurationError:
+    """A failed query as damage of the store, where it is that, or as the query's own mistake."""
+    words = str(error)
+    if any(sign in words for sign in _DAMAGE):
+        return StoreError(f"{words.splitlines()[0]}; `curate fsck` names all that is damaged")
+    return UsageError(f"query failed: {words}")
 
 
 def _verified(identity: str, record: str) -> Trajectory:
