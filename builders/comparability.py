@@ -1,4 +1,7 @@
-"""Whether the two sides of a pair answered under the same conditions: what can be compared, and how it differs."""
+"""Whether the two sides of a pair answered under the same conditions: what can be compared, and how it differs.
+
+The start state needs no condition of its own: its parameters are part of the task, and only sides of one task meet.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -45,11 +48,6 @@ def environment(candidate: Candidate) -> Sides:
     return _of_decisions(candidate, _environment)
 
 
-def start(candidate: Candidate) -> Sides:
-    """The parameters that open the start state; a task without any has the world's default."""
-    return _of_decisions(candidate, lambda subject, _: encode(subject.trajectory.task.parameters or None).decode())
-
-
 def state(candidate: Candidate) -> Sides:
     """The logical digest of the world right before the decision."""
     return _of_decisions(candidate, lambda subject, message: state_at(subject.verifications, message))
@@ -71,7 +69,6 @@ CONDITIONS: dict[str, Condition] = {
     "tools": tools,
     "budget": budget,
     "environment": environment,
-    "start": start,
     "state": state,
     "notes": notes,
     "feedback": feedback,

@@ -181,6 +181,10 @@ _CANDIDATES: dict[Kind, str] = {"first_action": _FIRST_ACTION, "recovery": _RECO
 _LINES = """
     used AS MATERIALIZED (
         SELECT chosen AS id FROM candidates UNION SELECT rejected FROM candidates WHERE rejected IS NOT NULL
+    ), right_side AS (
+        SELECT id, record FROM trajectories WHERE id IN (SELECT chosen FROM candidates)
+    ), wrong_side AS (
+        SELECT id, record FROM trajectories WHERE id IN (SELECT rejected FROM candidates)
     ), findings_of AS (
         SELECT trajectory, '[' || string_agg(record, ',') || ']' AS findings
         FROM faults WHERE trajectory IN (SELECT id FROM used) GROUP BY trajectory
@@ -217,8 +221,8 @@ _LINES = """
     JOIN (SELECT id, attempt_id FROM trajectories) g ON g.id = n.root
     LEFT JOIN facts f ON f.root = n.root
     LEFT JOIN facts o ON o.root = n.other
-    LEFT JOIN (SELECT id, record FROM trajectories) c ON c.id = n.chosen
-    LEFT JOIN (SELECT id, record FROM trajectories) r ON r.id = n.rejected
+    LEFT JOIN right_side c ON c.id = n.chosen
+    LEFT JOIN wrong_side r ON r.id = n.rejected
     LEFT JOIN findings_of cf ON cf.trajectory = n.chosen
     LEFT JOIN findings_of rf ON rf.trajectory = n.rejected
     LEFT JOIN checks_of cc ON cc.trajectory = n.chosen
