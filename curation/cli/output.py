@@ -11,8 +11,10 @@ import typer
 from schemas.display import clean
 
 _NESTED = (dict, list, tuple)
-_ID = re.compile(r"[0-9a-f]{64}")
+_NOTHING: tuple[Any, ...] = (None, "", [], (), {})
+_ID = re.compile(r"\b[0-9a-f]{64}\b")
 _SHORT = 12  # digits of an id in a table; shortened ids are ids
+_WIDTH = 100  # where no terminal says its own
 
 
 def finish(result: msgspec.Struct, *, as_json: bool, wrong: bool = False, text: str | None = None) -> None:
@@ -28,7 +30,8 @@ def finish(result: msgspec.Struct, *, as_json: bool, wrong: bool = False, text: 
     else:
         from rich.console import Console
 
-        console = Console(highlight=False, emoji=False, markup=False, soft_wrap=False)
+        width = None if sys.stdout.isatty() else _WIDTH
+        console = Console(highlight=False, emoji=False, markup=False, soft_wrap=False, width=width)
         _show(console, "", msgspec.to_builtins(result, str_keys=True))
     if wrong:
         raise typer.Exit(1)
@@ -49,14 +52,16 @@ def _show(console: Any, title: str, values: Mapping[str, Any]) -> None:
 def _show_nested(console: Any, title: str, value: Mapping[str, Any] | Sequence[Any]) -> None:
     named = value if isinstance(value, dict) else {str(number): item for number, item in enumerate(value)}
     rows = [item for item in named.values() if isinstance(item, dict)]
+    cells = [cell for row in rows for cell in row.values()]
     if len(rows) < len(named):
         _show(console, title, named)
-    elif all(not isinstance(cell, dict) and _is_cell(cell) for row in rows for cell in row.values()):
-        console.print(f"\n{clean(title)}", style="bold")
-        console.print(_table([{"": name, **row} for name, row in named.items()] if named is value else rows))
-    else:
+    elif not all(map(_is_cell, cells)) or (named is value and any(isinstance(cell, dict) for cell in cells)):
         for name, row in named.items():
             _show(console, f"{title}: {name}", row)
+    else:
+        console.print(f"\n{clean(title)}", style="bold")
+        table = [{"": name, **row} for name, row in named.items()] if named is value else rows
+        console.print(_table(table, console.width))
 
 
 def _is_cell(value: Any) -> bool:
@@ -76,19 +81,39 @@ def _pairs(values: Mapping[str, Any]) -> Any:
     return table
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> Any:
+def _table(rows: Sequence[Mapping[str, Any]], room: int) -> Any:
+    """Rows under their keys; a column without any value is left out. Words are broken only where nothing else fits."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    columns = list(dict.fromkeys(key for row in rows for key in row))
+    values = {key: [row.get(key) for row in rows] for key in dict.fromkeys(key for row in rows for key in row)}
+    columns = {
+        key: column for key, column in values.items() if any(value not in _NOTHING for value in column)
+    } or values
+    words = [
+        [_ID.sub(lambda found: found[0][:_SHORT], clean(_word(value))) for value in columns[key]] for key in columns
+    ]
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        numeric = all(isinstance(row.get(column), int | float | None) for row in rows)
-        table.add_column(_text(column), justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        words = (_word(row.get(column)) for column in columns)
-        table.add_row(*(_text(word[:_SHORT] if _ID.fullmatch(word) else word) for word in words))
+    for (key, column), width in zip(columns.items(), _widths(list(columns), words, room), strict=True):
+        right = all(isinstance(value, int | float | None) for value in column)
+        table.add_column(_text(key), justify="right" if right else "left", overflow="fold", width=width)
+    for cells in zip(*words, strict=True):
+        table.add_row(*map(_text, cells))
     return table
+
+
+def _widths(keys: Sequence[str], words: Sequence[Sequence[str]], room: int) -> list[int]:
+    """The widths of columns in cells of a terminal: what they hold, or less, the widest first, whole words last."""
+    from rich.cells import cell_len
+
+    room = max(room - 3 * len(keys), len(keys))
+    texts = [(clean(key), *column) for key, column in zip(keys, words, strict=True)]
+    widths = [min(max(map(cell_len, column)), room) for column in texts]
+    whole = [max(cell_len(piece) for text in column for piece in text.split(" ")) for column in texts]
+    while sum(widths) > room:
+        widest = max(range(len(widths)), key=lambda at: (widths[at] > whole[at], widths[at]))
+        widths[widest] -= 1
+    return widths
 
 
 def _word(value: Any) -> str:
