@@ -1,6 +1,7 @@
 """Options that several verbs share, and the store a command is about."""
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,9 +19,23 @@ StoreOption = Annotated[
     typer.Option("--store", metavar="URI", help=f"The store; by default {FOLDER}, found upward from this folder."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def _importable(name: str) -> str:
+    """Let a module of the user's own be found in this folder too, after all that is installed."""
+    if ":" in name and (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)
+    return name
+
+
 EnvironmentOption = Annotated[
     str,
-    typer.Option("--environment", metavar="NAME", help="Where calls are executed: inventory, booking or module:attr."),
+    typer.Option(
+        "--environment",
+        metavar="NAME",
+        help="Where calls are executed: inventory, booking or module:attr.",
+        callback=_importable,
+    ),
 ]
 
 

@@ -39,7 +39,11 @@ def finish(result: msgspec.Struct, *, as_json: bool, wrong: bool = False, text: 
 
 def _show(console: Any, title: str, values: Mapping[str, Any]) -> None:
     """Own values as pairs under the title, then what is nested in them, each under a title of its own."""
-    own = {key: value for key, value in values.items() if not isinstance(value, _NESTED) or (title and _is_cell(value))}
+    own = {
+        key: value
+        for key, value in values.items()
+        if not isinstance(value, _NESTED) or (title and _is_cell(value)) or _is_words(value)
+    }
     if title:
         console.print(f"\n{clean(title)}", style="bold")
     if own:
@@ -68,6 +72,10 @@ def _is_cell(value: Any) -> bool:
     """Whether a value can be read on one line: a single one, or a collection of such."""
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
     return not any(isinstance(item, _NESTED) for item in items)
+
+
+def _is_words(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, str) and " " not in item for item in value)
 
 
 def _pairs(values: Mapping[str, Any]) -> Any:
