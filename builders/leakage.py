@@ -6,7 +6,7 @@ the prompt.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from builders.candidate import Candidate, offered_tools
@@ -14,21 +14,28 @@ from curation.diagnosis.arguments import arguments_of, leaves
 from curation.diagnosis.derivation import derive
 from schemas.trajectory import Message, text_of
 
-_WORD = re.compile(r"[\w-]{3,}")
+_WORD = re.compile(r"[\w-]+")
+_SHORTEST = 3  # characters of a later word that says something
+_NAME = re.compile(r".*[\d_]")  # a word of a fact beside the record that is no plain word
 
 
-def leaked_word(candidate: Candidate, besides: tuple[str, ...] = ()) -> str | None:
-    """A word of the corrected decision, or of the texts ``besides``, that was first seen after the branch point."""
+def leaked_word(candidate: Candidate, facts: Iterable[str] = ()) -> str | None:
+    """A word of the corrected decision that was first seen after the branch point.
+
+    Of ``facts``, which a side file gives and no template shows, only names count: words with a digit or underscore.
+    """
     fork, parent = candidate.chosen.trajectory.fork, candidate.rejected
     if fork is None or parent is None:
         return None
-    point = fork.branch_point
+    wrong, *later = parent.messages[fork.branch_point :]
     known = _words(_texts(candidate.prompt)) | _words([candidate.tools or ""])
-    replaced = _words(_replaced(parent.messages[point], candidate.message)) - known
-    later = _words(_texts(parent.messages[point + 1 :])) - known - (_words(_texts(parent.messages[point : point + 1])))
-    spoken = _words([text_of(candidate.message.content), candidate.message.reasoning or "", *besides])
-    spoken |= _words(_underived(candidate))
-    return min(spoken & (replaced | later), default=None)
+    replaced = _words(_replaced(wrong, candidate.message)) - known
+    seen = {word for word in _words(_texts(later)) if len(word) >= _SHORTEST} - known - _words(_texts([wrong]))
+    said = _words([text_of(candidate.message.content), candidate.message.reasoning or ""]) | _words(
+        _underived(candidate)
+    )
+    named = {word for word in _words(facts) if len(word) >= _SHORTEST and _NAME.match(word)}
+    return min((said | named) & (replaced | seen), default=None)
 
 
 def _underived(candidate: Candidate) -> Iterator[str]:
@@ -53,7 +60,7 @@ def _values(message: Message) -> Iterator[Any]:
             yield from (value for _, value in leaves(arguments))
 
 
-def _texts(messages: tuple[Message, ...]) -> Iterator[str]:
+def _texts(messages: Iterable[Message]) -> Iterator[str]:
     for message in messages:
         yield text_of(message.content)
         yield message.reasoning or ""
@@ -63,5 +70,5 @@ def _texts(messages: tuple[Message, ...]) -> Iterator[str]:
         yield from map(str, _values(message))
 
 
-def _words(texts: Any) -> set[str]:
+def _words(texts: Iterable[str]) -> set[str]:
     return {word.casefold() for text in texts for word in _WORD.findall(text)}
