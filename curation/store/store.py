@@ -153,11 +153,12 @@ class Store:
         opened = {table: files.open_whole(self.uri, table) for table in TABLES}
         self._tables = {name: table for name, (table, _) in opened.items()}
         self._torn = {name: [*torn, *files.torn_files(self.uri, name, table)] for name, (table, torn) in opened.items()}
-        try:
-            self._connection = views.connect(self.uri, self._tables, self._torn, verify=True)
-        except duckdb.Error as error:
-            raise _explained(error) from error
-        self.__dict__.pop("_unverified", None)
+        for connection in ("_connection", "_unverified"):
+            self.__dict__.pop(connection, None)
+
+    @cached_property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        return views.connect(self.uri, self._tables, self._torn, verify=True)
 
     @cached_property
     def _unverified(self) -> duckdb.DuckDBPyConnection:
