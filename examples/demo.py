@@ -16,6 +16,8 @@ from typing import Any
 LOGS = Path(__file__).parent / "logs"
 WORLDS = ("inventory", "booking")
 WIDTH = 88
+SUCCESSES, ROWS = "selection-bias.html", "rows-bias.html"
+OURS = {"store", "rows", SUCCESSES, ROWS}  # what an earlier demo may have left in its folder
 
 Result = dict[str, Any]
 
@@ -25,6 +27,9 @@ class Demo:
 
     def __init__(self, out: Path) -> None:
         self.out = out
+        foreign = sorted({path.name for path in out.glob("*")} - OURS)
+        if foreign:
+            sys.exit(f"demo: {_name(out)} holds {foreign[0]!r}, which no demo wrote; name a new folder")
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
 
@@ -71,9 +76,9 @@ def main(out: Path) -> None:
         _show(f"  refused: {_counts(result['refused'])}")
 
     _title("Keep successes only: what does that do to the tasks?")
-    _report(demo, "selection-bias.html")
+    _report(demo, SUCCESSES)
     _title("And the rows that were built?")
-    _report(demo, "rows-bias.html", "--build", out / "rows")
+    _report(demo, ROWS, "--build", out / "rows")
 
     _title("Is everything in the store what its name says?")
     checked = demo.curate("fsck")
@@ -141,7 +146,7 @@ def _funnel(
     for kind, result in build["kinds"].items():
         for file in result["files"]:
             _show(f"{kind:14}{_name(demo.out / 'rows' / file)}")
-    for name in ("selection-bias.html", "rows-bias.html"):
+    for name in (SUCCESSES, ROWS):
         _show(f"{'report':14}{_name(demo.out / name)}")
     print(
         "\nThis shows that the rows are soundly built from what really happened. Whether a model\n"

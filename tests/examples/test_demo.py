@@ -60,3 +60,12 @@ def test_it_says_what_it_does_not_show_and_fits_a_terminal(ran: tuple[Path, str]
 def test_hard_tasks_are_what_a_filter_of_successes_loses(ran: tuple[Path, str]) -> None:
     shares = dict(re.findall(r"^  (easy|hard) .*-> ([\d.]+)%$", ran[1].partition("And the rows")[0], re.MULTILINE))
     assert float(shares["easy"]) > 65 > 35 > float(shares["hard"])
+
+
+def test_it_deletes_nothing_that_it_did_not_write(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("all of it")
+    command = [sys.executable, str(HERE / "demo.py"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=HERE.parent)
+    assert done.returncode == 1
+    assert "thesis.txt" in done.stderr
+    assert (tmp_path / "thesis.txt").read_text() == "all of it"
