@@ -77,11 +77,11 @@ def propose(case: Case, finding: Finding) -> Proposal | None:
 
     First the one value of the request in the place of the wrong one, read from what stood before the call. Else the
     model's own later call, if every value of it already followed from what stood before the wrong one; that rule has
-    read what the environment answered.
+    read what the environment answered. No value makes a call right whose tool is not offered.
     """
     reading = read_case(case)
     wrong = next((call for _, call in reading.calls if call.uid == finding.call), None)
-    if wrong is None:
+    if wrong is None or (reading.tools is not None and wrong.name not in reading.tools):
         return None
     return _swap(reading, finding, wrong) or _recovered(reading, finding, wrong)
 

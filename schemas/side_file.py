@@ -4,7 +4,7 @@
 parameters, run and attempt say *which* attempt this is and enter the record; the rest become annotations.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -40,6 +40,7 @@ class SideFacts(msgspec.Struct, frozen=True):
     group: str | None = None
     environment: str | None = None
     stop: Stop | None = None
+    allocation: Literal["planned", "until_success", "on_failure"] | None = None
     tools: list[Any] | None = None
     budget: Allowance | None = None
 

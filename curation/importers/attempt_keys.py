@@ -84,6 +84,7 @@ def facts_of(side: SideFacts, by: AuthorKind) -> tuple[tuple[Fact, ...], tuple[O
         "group": side.group,
         "environment": side.environment,
         "stop": side.stop,
+        "attempt.allocation": side.allocation,
         "tools": objects[0].id if objects else None,
         **{f"budget.{name}": value for name, value in budget.items()},
     }
