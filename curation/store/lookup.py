@@ -27,19 +27,19 @@ class Named(NamedTuple):
 
 
 def resolve(store: Store, prefix: str) -> Named:
-    """The one thing whose id starts with ``prefix``. A run's name as logged finds its trajectory too.
+    """The one thing whose id starts with ``prefix``, or the one live attempt whose run has exactly this name.
 
     Raises NotFoundError where nothing or more than one thing does, StoreError where nothing does in a torn store.
     """
     found: dict[str, Named] = {}
-    for kind, table, column in _PLACES:
+    if not any(store.torn.values()):
+        rows = store.sql("SELECT trajectory_id FROM attempts WHERE run = ? ORDER BY ALL LIMIT 5", [prefix])
+        found = {identity: Named("trajectory", identity) for identity in rows["trajectory_id"].to_pylist()}
+    for kind, table, column in () if found else _PLACES:
         for identity in store.find(table, column, prefix, 5):
             found.setdefault(identity, Named(kind, identity))
     if not found:
         store.refuse_torn()
-        rows = store.sql("SELECT trajectory_id FROM attempts WHERE run = ? LIMIT 5", [prefix])
-        found = {identity: Named("trajectory", identity) for identity in rows["trajectory_id"].to_pylist()}
-    if not found:
         raise NotFoundError(
             f"nothing in {store.uri!r} has an id that starts with {prefix!r}; `curate show` lists what is"
         )

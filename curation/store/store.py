@@ -1,6 +1,6 @@
 """A store: opened by its address, read by id or by SQL, written by one function."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -176,22 +176,27 @@ class Store:
     def _put(self, table: str, staged: list[StagedFile], ids: set[str]) -> int:
         if not staged:
             return 0
+        looked: set[str] = set()
         for _ in files.attempts():
             seen = files.open_table(self.uri, table)
             if torn := files.torn_files(self.uri, table, seen):
                 raise StoreError(_torn_words(table, torn))
-            if known := self._known(table, seen, ids):
+            if known := self._known(table, seen, ids, looked):
                 staged = self._without(table, staged, known)
                 ids = ids - known
+            looked.update(files.data_files(seen))
             rows = sum(file.rows for file in staged)
             if rows == 0 or files.try_commit(self.uri, table, seen, staged):
                 return rows
         raise StoreError(f"table {table!r} could not be written")
 
-    def _known(self, table: str, seen: DeltaTable, ids: set[str]) -> set[str]:
+    def _known(self, table: str, seen: DeltaTable, ids: set[str], looked: Set[str]) -> set[str]:
+        """Which of these ids are in the table's data files, but for those that were looked at before."""
+        if looked >= files.data_files(seen).keys():
+            return set()
         connection = duckdb.connect(config={"threads": 2})
         connection.register("wanted", pa.table({"id": sorted(ids)}))
-        views.attach(connection, self.uri, table, seen)
+        views.attach(connection, self.uri, table, seen, looked)
         return {row[0] for row in connection.execute(f"SELECT id FROM {table} SEMI JOIN wanted USING (id)").fetchall()}
 
     def _without(self, table: str, staged: list[StagedFile], known: set[str]) -> list[StagedFile]:

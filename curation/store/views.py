@@ -4,7 +4,7 @@ Which statement holds is decided in ``curation.store.effective`` alone; here sta
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
 import duckdb
@@ -44,7 +44,7 @@ def attach(
     uri: str,
     name: str,
     table: DeltaTable,
-    without: Sequence[str] = (),
+    without: Container[str] = (),
     *,
     verify: bool = False,
 ) -> None:
