@@ -20,10 +20,10 @@ TOOLS = [
     }
     for name in ("get_stock", "book", "cancel", "list_bookings")
 ]
-_WORDS = (
-    "the shelf in hall seven holds blue boxes of spare parts that were counted on monday by the night shift and "
-    "found complete except for one pallet near the gate which waits for a second count before it can be booked out"
-).split()
+_WORDS = """
+    the shelf in hall seven holds blue boxes of spare parts that were counted on monday by the night shift and found
+    complete except for one pallet near the gate which waits for a second count before it can be booked out
+""".split()
 
 
 def write_log(path: Path, rows: int, seed: int = 0) -> int:
