@@ -10,7 +10,8 @@ cd "$(dirname "$0")"
 fail() { echo "run.sh: $*" >&2; exit 1; }
 
 setup() {
-    wanted=$( (pwd; cat requirements.lock pyproject.toml) | cksum)
+    # up to where pyproject.toml only configures checks
+    wanted=$( (pwd; cat requirements.lock; sed '/^\[tool\.pytest/,$d' pyproject.toml) | cksum)
     [ "$(cat .venv/ready 2>/dev/null)" = "$wanted" ] && return
     echo "run.sh: setting up .venv (once)" >&2
     rm -rf .venv
