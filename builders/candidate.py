@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from curation.errors import StoreError
-from schemas.canonical import digest
+from curation.store.store import check_name
 from schemas.levels import Level, level_of
 from schemas.selection import Kind
 from schemas.statements import Execution, Finding, Layer, Result, Verification
@@ -58,8 +57,7 @@ class Subject:
     """
 
     def __init__(self, identity: str, record: str, findings: str | None, verifications: str | None) -> None:
-        if digest(record.encode()) != identity:
-            raise StoreError(f"trajectory {identity!r}: id_mismatch, its bytes are others; see `curate fsck`")
+        check_name("trajectory", identity, record.encode())
         self.id = identity
         self.trajectory = decode(record)
         self.findings: dict[int, list[Finding]] = defaultdict(list)

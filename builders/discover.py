@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from builders.candidate import ERRORS, FAULTS
 from curation.store import Store
+from curation.store.views import MISMATCH
 from schemas.selection import Kind
 
 PARTNERS = 4
@@ -31,6 +32,12 @@ def _listed(words: frozenset[str] | tuple[str, ...]) -> str:
     return ", ".join(f"'{word}'" for word in sorted(words))
 
 
+def _verified(content: str) -> str:
+    """A column whose bytes are those that the row's id names; the records of trajectories are checked on decoding."""
+    mismatch = f"error('{MISMATCH}: the content of ' || id || ' is not what its id names')"
+    return f"CASE WHEN sha256({content}) = id THEN {content} ELSE {mismatch} END AS {content}"
+
+
 # ``lineage`` walks from every fork to the attempt at its root; ``wrong`` is the decision of its parent that a fork
 # answers for, ``place`` the decision of the attempt that it counts on.
 _COMMON = f"""
@@ -46,9 +53,10 @@ _COMMON = f"""
             FROM trajectories t JOIN lineage l ON t.parent = l.id
         )
     ), checks AS MATERIALIZED (
-        SELECT trajectory, message, layer, result, status, reason, record FROM effective_verifications
+        SELECT trajectory, message, layer, result, status, reason, id, {_verified("record")}
+        FROM effective_verifications
     ), faults AS MATERIALIZED (
-        SELECT trajectory, message, label, record FROM effective_findings
+        SELECT trajectory, message, label, id, {_verified("record")} FROM effective_findings
     ), replayed AS MATERIALIZED (
         SELECT DISTINCT trajectory FROM checks WHERE layer = 'execution'
     ), live AS MATERIALIZED (
@@ -178,7 +186,7 @@ _PREFERENCE = f"""
 
 _CANDIDATES: dict[Kind, str] = {"first_action": _FIRST_ACTION, "recovery": _RECOVERY, "preference": _PREFERENCE}
 
-_LINES = """
+_LINES = f"""
     used AS MATERIALIZED (
         SELECT chosen AS id FROM candidates UNION SELECT rejected FROM candidates WHERE rejected IS NOT NULL
     ), right_side AS (
@@ -186,25 +194,25 @@ _LINES = """
     ), wrong_side AS (
         SELECT id, record FROM trajectories WHERE id IN (SELECT rejected FROM candidates)
     ), findings_of AS (
-        SELECT trajectory, '[' || string_agg(record, ',') || ']' AS findings
+        SELECT trajectory, '[' || string_agg(record, ',' ORDER BY id) || ']' AS findings
         FROM faults WHERE trajectory IN (SELECT id FROM used) GROUP BY trajectory
     ), checks_of AS (
-        SELECT trajectory, '[' || string_agg(record, ',') || ']' AS checks
+        SELECT trajectory, '[' || string_agg(record, ',' ORDER BY id) || ']' AS checks
         FROM checks WHERE trajectory IN (SELECT id FROM used) GROUP BY trajectory
     ), limits AS (
         SELECT trajectory,
-            map_from_entries(list({k: field[8:], v: value}) FILTER (starts_with(field, 'budget.'))) AS budget,
+            map_from_entries(list({{k: field[8:], v: value}}) FILTER (starts_with(field, 'budget.'))) AS budget,
             max(value) FILTER (field = 'notes') AS notes,
             max(value) FILTER (field = 'attempt.informed_by') AS informed_by
         FROM effective_annotations
         WHERE value IS NOT NULL AND (starts_with(field, 'budget.') OR field IN ('notes', 'attempt.informed_by'))
         GROUP BY trajectory
     ), facts AS (
-        SELECT t.root, t.task_key, t.tools, to_json({
+        SELECT t.root, t.task_key, t.tools, to_json({{
             namespace: t.namespace, task: t.task, index: t.attempt, attempts: t.attempts, test: t.test,
             tools: t.tools, informed_by: l.informed_by, strata: t.strata, notes: l.notes,
-            budget: coalesce(l.budget, MAP {}::MAP(VARCHAR, VARCHAR))
-        })::VARCHAR AS facts
+            budget: coalesce(l.budget, MAP {{}}::MAP(VARCHAR, VARCHAR))
+        }})::VARCHAR AS facts
         FROM tested t LEFT JOIN limits l ON l.trajectory = t.root
         WHERE t.root IN (SELECT root FROM candidates UNION SELECT other FROM candidates)
     ), lines AS (
@@ -227,6 +235,6 @@ _LINES = """
     LEFT JOIN findings_of rf ON rf.trajectory = n.rejected
     LEFT JOIN checks_of cc ON cc.trajectory = n.chosen
     LEFT JOIN checks_of rc ON rc.trajectory = n.rejected
-    LEFT JOIN (SELECT id, bytes FROM objects WHERE kind = 'tools') b ON b.id = f.tools
+    LEFT JOIN (SELECT id, {_verified("bytes")} FROM objects WHERE id IN (SELECT tools FROM facts)) b ON b.id = f.tools
     ORDER BY f.task_key, n.root, n.message NULLS FIRST, n.chosen, n.rejected
 """

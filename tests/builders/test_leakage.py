@@ -67,7 +67,7 @@ def test_no_word_of_what_came_later_is_in_a_row(
     )
     before = subject(parent)
     candidate = Candidate("first_action", Facts(), subject(fork), Target(1, 1), before, 1, tools=TOOLS)
-    later = {*answer, *([] if right == wrong else [wrong])} - {*request}
+    later = {*answer, wrong} - {*request} - ({wrong} if right == wrong else set())
     leaked = later & {*text.split(), right}
     refused = {difference.check for difference in failures(candidate)}
     assert ("feedback_leaked" in refused) == bool(leaked)
