@@ -80,8 +80,8 @@ class Gate:
         self._revised |= revised
         self._live[entry.attempt] = entry.id
         if back:
-            later = self._store.sql("SELECT by FROM revised WHERE id = ?", [entry.id])["by"].to_pylist()
-            statements.extend(_revises(record, None) for record in later)
+            revisers = self._store.sql("SELECT later FROM revised WHERE id = ?", [entry.id])["later"].to_pylist()
+            statements.extend(_revises(record, None) for record in revisers)
         statements.extend(_revises(entry.id, record) for record in sorted(revised))
         return entry
 

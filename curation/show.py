@@ -336,7 +336,7 @@ def _line(index: int, message: Message) -> Line:
 
 
 def _revision(store: Store, identity: str) -> str | None:
-    rows = store.sql('SELECT "by" FROM revised WHERE id = ? ORDER BY "by" LIMIT 1', [identity])["by"].to_pylist()
+    rows = store.sql("SELECT later FROM revised WHERE id = ? ORDER BY later", [identity])["later"].to_pylist()
     return rows[0] if rows else None
 
 

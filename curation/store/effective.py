@@ -40,7 +40,7 @@ VIEWS: tuple[str, ...] = (
     """,
     """
     CREATE TEMP VIEW revised AS
-    SELECT value AS id, trajectory AS by FROM annotations
+    SELECT value AS id, trajectory AS later FROM annotations
     WHERE field = 'revises' AND value IS NOT NULL
       AND id NOT IN (SELECT unnest(supersedes) FROM annotations)
       AND trajectory IN (SELECT id FROM trajectories)

@@ -26,6 +26,7 @@ from curation.store.tables import TABLES
 _APPLICATION = "put"
 _LOG = "_delta_log"
 _TRIES = 200
+_PROPERTIES = {"delta.appendOnly": "true", "delta.checkpointInterval": "20"}
 
 
 class StagedFile(NamedTuple):
@@ -38,7 +39,7 @@ class StagedFile(NamedTuple):
 def create_table(uri: str, table: str) -> None:
     """A new, empty, append-only table. Raises StoreError where there is one."""
     try:
-        DeltaTable.create(f"{uri}/{table}", TABLES[table], configuration={"delta.appendOnly": "true"})
+        DeltaTable.create(f"{uri}/{table}", TABLES[table], configuration=_PROPERTIES)
     except DeltaError as error:
         raise StoreError(f"cannot create table {table!r} in {uri!r}: {error}") from error
 
