@@ -16,7 +16,7 @@ from curation.proposals import Proposal, propose
 from curation.worlds import World
 from environments.protocol import Blobs, EnvSpec
 from schemas.statements import Annotation, Finding, Statement
-from schemas.trajectory import Author, AuthorKind, ForkKind
+from schemas.trajectory import Author, AuthorKind, ForkKind, Trajectory
 
 REPAIR = Author("rule", "repair", "1")
 KINDS: tuple[ForkKind, ...] = ("clean", "recovery")
@@ -142,7 +142,8 @@ def confirmed(findings: Iterable[Finding]) -> list[Finding]:
 def statements_of(case: Case, results: Iterable[Result], spec: EnvSpec) -> Iterator[Statement]:
     """What is to be said of the parent (``repair.<message>.<kind>``: forked, or why not) and of its forks.
 
-    A fork is diagnosed like any record: its corrected call is held against the same rules.
+    A fork is diagnosed like any record: its corrected call is held against the same rules. What takes an effect back
+    before it has to repeat the wrong value, and where it leads to is confirmed.
     """
     said: dict[str, Annotation] = {}
     for result in results:
@@ -155,8 +156,17 @@ def statements_of(case: Case, results: Iterable[Result], spec: EnvSpec) -> Itera
             again = Case(fork.id, fork.trajectory, case.tools, verifications=fork.verifications, spec=spec)
             diagnosis = diagnose(again)
             yield from diagnosis.verifications
-            yield from diagnosis.findings
+            undone = _compensating(fork.trajectory)
+            yield from (finding for finding in diagnosis.findings if finding.message not in undone)
     yield from said.values()
+
+
+def _compensating(fork: Trajectory) -> set[int]:
+    """The new decisions of a fork before its last one, which is the corrected call."""
+    point = 0 if fork.fork is None else fork.fork.branch_point
+    return {index for index, message in enumerate(fork.messages) if index >= point and message.tool_calls} - {
+        max(index for index, message in enumerate(fork.messages) if message.tool_calls)
+    }
 
 
 def _by_rule(case: Case, findings: Iterable[Finding]) -> list[Proposal]:

@@ -163,10 +163,14 @@ class Desk:
         """A fact out of a side file."""
         self.say(Annotation(trajectory, field, value, SIDE_FILE))
 
-    def build(self, *kinds: Kind, **options: Any) -> BuildResult:
-        """Build into the folder ``out``, from all that was added."""
+    def flush(self) -> None:
+        """Write all that was added."""
         self.store.write(self._batch)
         self._batch = self.store.batch()
+
+    def build(self, *kinds: Kind, **options: Any) -> BuildResult:
+        """Build into the folder ``out``, from all that was added."""
+        self.flush()
         return build(self.store, kinds, self.out, **options)
 
     def lines(self, kind: Kind, trajectory: str | None = None) -> list[dict[str, Any]]:
