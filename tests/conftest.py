@@ -4,8 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.eight import lines
+
+settings.register_profile("house", deadline=None)  # how long an example takes is the machine's matter
+settings.load_profile("house")
 
 SHARED = Path(__file__).parents[2] / "shared"
 
