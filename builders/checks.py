@@ -13,8 +13,8 @@ from builders.comparability import CONDITIONS, Condition
 from builders.discover import NO_EVIDENCE
 from builders.leakage import leaked_word
 from builders.loadable import first_unloadable
-from curation.diagnosis.arguments import arguments_of
-from curation.diagnosis.derivation import underivable
+from curation.diagnosis.arguments import arguments_of, leaves
+from curation.diagnosis.derivation import is_prose, underivable
 from curation.fork_plan import refuse_wrong_fork
 from schemas.digests import action_digest
 from schemas.levels import is_at_least
@@ -147,7 +147,7 @@ def _wrong_fork(candidate: Candidate) -> Wrong | None:
 
 def _not_derivable(candidate: Candidate) -> Wrong | None:
     correction = candidate.chosen.correction
-    if correction is None or correction.author.kind == "human":
+    if correction is not None and correction.author.kind == "human":
         return None
     path = _underived(candidate)
     return None if path is None else Wrong(path, candidate.message.tool_calls[0].arguments_text)
@@ -350,8 +350,12 @@ def _underived(candidate: Candidate) -> str | None:
             continue
         replaced = next((item for item in before if item.uid == call.uid or item.name == call.name), None)
         besides = None if replaced is None else arguments_of(replaced)
-        for path in underivable(arguments_of(call), candidate.prompt, schemas.get(call.name), besides):
-            return path or "arguments"
+        arguments = arguments_of(call)
+        values = dict(leaves(arguments))
+        for path in underivable(arguments, candidate.prompt, schemas.get(call.name), besides):
+            # What a policy itself composed is its own; a name, number or date that nobody gave it is invented.
+            if candidate.chosen.correction is not None or not is_prose(values.get(path)):
+                return path or "arguments"
     return None
 
 

@@ -159,7 +159,8 @@ REFUSALS: dict[str, Reason] = {
     ),
     "wrong_fork": Reason("The answer was executed in a state that does not belong to this kind of row.", "Fork again."),
     "not_derivable": Reason(
-        "A value of the corrected call follows from nothing in the prompt.", "A person may propose it."
+        "A name, number or date of the target (of a correction, any value) follows from nothing in the prompt.",
+        "A person may propose it.",
     ),
     "placebo_too_high": Reason(
         "More than one in five wrong calls pass the check that supports the correction.", "Use a sharper check."

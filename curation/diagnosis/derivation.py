@@ -4,6 +4,7 @@ Typed: verbatim, another spelling, a number, a unit, a date, the schema, or arit
 longer word is never a source, and what the model itself wrote is none either.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
@@ -16,6 +17,7 @@ from curation.diagnosis.arguments import leaves, read_json
 from curation.diagnosis.dates import Written, dates, read_date
 from curation.diagnosis.quantities import Quantity, quantities, read_number
 from curation.diagnosis.tokens import alike, find_folded, find_verbatim, fold, is_name, pieces, squeeze, words
+from schemas.canonical import encode
 from schemas.statements import Evidence
 from schemas.tool_schema import named_values
 from schemas.trajectory import Message, text_of
@@ -61,7 +63,7 @@ def derive(value: Any, messages: Sequence[Message], parameters: Raw | None = Non
     if value is None or isinstance(value, bool) or value in ("", [], {}):
         return Derivation("constant")
     sources = list(_sources(messages))
-    found = _verbatim(value, sources) if isinstance(value, str) else None
+    found = _verbatim(value, sources) if isinstance(value, str) else _figures(value, sources)
     if found is not None:
         return found
     sources = [source for source in sources if len(source.text) <= MAX_READ]
@@ -86,6 +88,11 @@ def underivable(
 def derives(arguments: Any, messages: Sequence[Message], parameters: Raw | None = None, besides: Any = None) -> bool:
     """Whether every value of a call's arguments follows from the messages before it, those of ``besides`` let by."""
     return not underivable(arguments, messages, parameters, besides)
+
+
+def is_prose(value: Any) -> bool:
+    """Whether a value is text that is composed (a message, a query), not one that is given: a name, number or date."""
+    return isinstance(value, str) and not is_name(value) and read_number(value) is None and read_date(value) is None
 
 
 def candidates(value: Any, messages: Sequence[Message]) -> tuple[Candidate, ...]:
@@ -174,6 +181,17 @@ def _spelled(value: str, sources: list[_Source]) -> Derivation | None:
     for source in sources:
         if wanted and wanted in squeeze(source.text) and (span := find_folded(source.text, value)) is not None:
             return Derivation("spelling", (source.at(*span),))
+    return None
+
+
+def _figures(value: Any, sources: list[_Source]) -> Derivation | None:
+    """A number exactly as JSON writes it, sign and exponent included, and no part of a longer one."""
+    if not isinstance(value, int | float):
+        return None
+    written = re.compile(rf"(?<![\w.+-]){re.escape(encode(value).decode())}(?![\w]|\.\d)")
+    for source in sources:
+        if found := written.search(source.text):
+            return Derivation("number", (source.at(*found.span()),))
     return None
 
 

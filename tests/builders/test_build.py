@@ -10,6 +10,7 @@ import pytest
 from builders.card import columns_of
 from builders.output import File, LoadError, reload
 from curation.errors import UsageError
+from schemas.canonical import encode
 from schemas.rows import RESERVED, TRAINING_COLUMNS
 from schemas.selection import KINDS, Kind
 from tests.builders.desk import Desk
@@ -107,14 +108,16 @@ ARGUMENTS: list[dict[str, Any]] = [
 
 
 def test_every_value_loads_as_it_was_written(desk: Desk, tmp_path: Path) -> None:
+    requests: list[str] = []
     for number, arguments in enumerate(ARGUMENTS):
-        request = f"2024-05-1{number}"
+        request = f"2024-05-1{number}: {json.dumps(arguments, ensure_ascii=False)}"
+        requests.append(request)
         desk.attempt(request, ("get_stock", arguments), {"date": "2024-05-15"}, task="2024-05-15", run=str(number))
     assert desk.build("first_action").kinds["first_action"].rows == len(ARGUMENTS)
     loaded = load(desk.out, "first_action", tmp_path / "cache")
     by_request = {row["prompt"][0]["content"]: row for row in loaded}
     for number, arguments in enumerate(ARGUMENTS):
-        row = by_request[f"2024-05-1{number}"]
+        row = by_request[requests[number]]
         assert row["completion"][0]["tool_calls"][0]["function"]["arguments"] == arguments
         assert row["task"] == "desk/2024-05-15"
     assert loaded == list(map(json.loads, desk.rows("first_action")))
@@ -131,7 +134,7 @@ def test_empty_arguments_in_every_row_stay_empty(desk: Desk, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 0.12345678912, -0.0, 1.2345678901234567e17, 5e-324])
 def test_a_number_that_would_not_load_refuses_its_row(number: float, desk: Desk) -> None:
-    desk.attempt(REQUEST, ("get_stock", {"sku": "A17", "at": number}), OK)
+    desk.attempt(f"{REQUEST} at {encode(number).decode()}", ("get_stock", {"sku": "A17", "at": number}), OK)
     desk.attempt(REQUEST, A17, OK, run="b")
     result = desk.build("first_action").kinds["first_action"]
     assert (result.rows, result.refused) == (1, {"number_not_loadable": 1})
@@ -166,7 +169,8 @@ def test_no_column_has_a_name_that_trainers_give_a_meaning(kind: Kind) -> None:
 
 
 def test_call_ids_are_positional_whatever_the_log_says(desk: Desk) -> None:
-    attempt = desk.attempt(REQUEST, [A17, ("get_stock", {"sku": "B17"})], OK, {"sku": "B17"}, A17, OK)
+    request = f"{REQUEST} And of B17?"
+    attempt = desk.attempt(request, [A17, ("get_stock", {"sku": "B17"})], OK, {"sku": "B17"}, A17, OK)
     desk.build("first_action")
     rows = sorted(map(json.loads, desk.rows("first_action")), key=lambda row: row["message"])
     assert {row["trajectory_id"] for row in rows} == {attempt}

@@ -326,6 +326,22 @@ def test_an_executed_but_wrong_value_is_no_correction(desk: Desk) -> None:
     assert desk.build("first_action").kinds["first_action"].refused == {"finding_on_target": 1, "not_derivable": 1}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "refused"),
+    [
+        ({"sku": "B17"}, {"not_derivable": 1}),
+        ({"sku": "A17", "qty": 12}, {"not_derivable": 1}),
+        ({"sku": "A17", "on": "2026-03-04"}, {"not_derivable": 1}),
+        ({"sku": "A17", "note": "please count again"}, {}),
+    ],
+)
+def test_a_policy_may_compose_text_but_no_name_number_or_date(
+    arguments: dict[str, Any], refused: dict[str, int], desk: Desk
+) -> None:
+    desk.attempt(REQUEST, ("get_stock", arguments), OK)
+    assert desk.build("first_action").kinds["first_action"].refused == refused
+
+
 @pytest.mark.parametrize(("placebo", "level"), [(None, "step"), (0.2, "step"), (0.5, "execution")])
 def test_a_check_raises_the_level_unless_many_wrong_calls_pass_it(
     placebo: float | None, level: str, desk: Desk

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from curation.diagnosis.derivation import candidates, derive, derives, underivable
 from curation.diagnosis.tokens import fold, words
-from schemas.canonical import raw
+from schemas.canonical import encode, raw
 from schemas.trajectory import Answers, Message
 
 NAMES = st.text(string.ascii_letters + string.digits, min_size=1, max_size=6)
@@ -196,3 +196,12 @@ def test_what_stands_apart_is_always_found(before: str, value: str, after: str) 
 def test_no_value_and_no_text_is_too_odd(value: Any, text: str) -> None:
     assert derives(value, said(text)) == (underivable(value, said(text)) == ())
     assert derives(value, said(text), besides=value)
+
+
+@pytest.mark.parametrize("number", [-5, -0.5, 2**64 - 1, -(2**63), 1.5e300, 5e-324, -0.0])
+def test_a_number_derives_as_json_writes_it_but_not_from_a_part_of_another(number: float) -> None:
+    written = encode(number).decode()
+    found = derive(number, [Message("user", f"set it to {written}.")])
+    assert found is not None
+    assert found.evidence[0].value == encode(number).decode()
+    assert derive(-5, [Message("user", "from 3-5 to x-5 or --5 or -5.5 or -57")]) is None
