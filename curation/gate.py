@@ -26,6 +26,7 @@ class Gate:
         self._live: dict[str, str] = {}
         self._raws: dict[str, set[str]] = {}
         self._met: dict[str, str] = {}
+        self._entered: set[str] = set()
         self._revised: set[str] = set()
         self._displaced: dict[str, str] = {}
 
@@ -68,7 +69,7 @@ class Gate:
         """The entry, with a code where another record stands against it; ``back``: it was revised, and holds again."""
         taken = {self._live[entry.attempt]} if entry.attempt in self._live else set()
         seen = set() if self._rename or entry.known_by == "order" else self._raws.get(entry.raw, set())
-        if taken and (not self._revise or not self._batch.ids("trajectories").isdisjoint(taken)):
+        if taken and (not self._revise or not taken.isdisjoint(self._entered)):
             return _refused(entry, "attempt_taken", taken)
         if seen and (not self._revise or (len(seen) > 1 and seen.isdisjoint(taken))):
             return _refused(entry, "raw_known", seen)
@@ -79,6 +80,7 @@ class Gate:
         revised = seen if seen.isdisjoint(taken) and seen else taken
         self._revised |= revised
         self._live[entry.attempt] = entry.id
+        self._entered.add(entry.id)
         if back:
             revisers = self._store.sql("SELECT later FROM revised WHERE id = ?", [entry.id])["later"].to_pylist()
             statements.extend(_revises(record, None) for record in revisers)
