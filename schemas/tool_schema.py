@@ -27,7 +27,7 @@ MAX_WORK = 4_000_000  # values in the schema times values in the arguments
 MAX_UNIQUE = 1_000  # items compared with each other
 MAX_STEPS = 1_000_000  # of a pattern on one string
 
-_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*+\]|\\.", re.DOTALL)
+_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.", re.DOTALL)
 _EXTENSION = re.compile(r"\(\?(?::|=|!|<=|<!)")
 _REPEATED_GROUP = re.compile(r"\)[*+{]")
 _UNBOUNDED = re.compile(r"[*+]|\{[0-9]*,[0-9]*\}")

@@ -131,6 +131,17 @@ def test_nothing_runs_text_or_unpickles() -> None:
     assert called == set()
 
 
+def test_no_pattern_repeats_a_group_possessively() -> None:
+    broken = re.compile(r"\)(?:[*+?]|\{[\d,]+\})\+|\(\?>")  # matches too little before Python 3.11.5
+    found = {
+        (place(path), node.value)
+        for path in sources(*PACKAGES, "examples", "benchmarks")
+        for node in nodes(path)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and broken.search(node.value)
+    }
+    assert found == set()
+
+
 def test_the_lock_is_pinned_with_hashes_and_without_addresses() -> None:
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     assert "://" not in lock

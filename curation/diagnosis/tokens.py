@@ -17,7 +17,7 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003ffff"
 )
 _LETTER = rf"[^\W{_UNSPACED}]"
-_WORD = re.compile(rf"{_LETTER}++(?:(?:[-.@\u2011]|(?<=\d)[:,/](?=\d)){_LETTER}++)*+")
+_WORD = re.compile(rf"{_LETTER}++(?:(?:[-.@\u2011]|(?<=\d)[:,/](?=\d)){_LETTER}++)*")
 _IS_LETTER = re.compile(_LETTER)
 _NAME = re.compile(rf"#?{_WORD.pattern}")
 _QUANTITY = re.compile(r"\d+[^\W\d_]+|[\d.,:/-]+")
