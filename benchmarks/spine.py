@@ -71,12 +71,15 @@ def _in_process(part: str, folder: Path) -> dict[str, float]:
 
 def _import(folder: Path) -> dict[str, float]:
     from curation.ingest import IngestOptions, find_sources, ingest
+    from curation.readers import Readers
     from curation.store import Store
 
     processes = os.cpu_count() or 1
-    store = Store.create(str(folder / "store"))
+    Store.create(str(folder / "store"))
     started = time.perf_counter()
-    ingest(store, find_sources([folder / "log.jsonl"], "auto"), IngestOptions(processes=processes))
+    with Readers(processes) as readers:
+        store = Store.open(str(folder / "store"))
+        ingest(store, find_sources([folder / "log.jsonl"], "auto"), IngestOptions(), readers)
     seconds = time.perf_counter() - started
     peaks = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return {"seconds": seconds, "peak_mib": (peaks[0] + processes * peaks[1]) / 1024}

@@ -3,13 +3,9 @@
 Every record of every file becomes one sighting: of a new trajectory, of one that was there, or quarantined with a code.
 """
 
-import gc
 import hashlib
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
-from multiprocessing import get_context
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +15,8 @@ from curation.errors import UsageError
 from curation.gate import Gate
 from curation.importers.face import MAX_RECORD_BYTES, Importer, Slice
 from curation.importers.formats import detect, find
-from curation.prepared import Chunk, Entry, Prepared, Reading, prepare
+from curation.prepared import Chunk, Entry, Reading, prepare
+from curation.readers import Readers
 from curation.store import Batch, Store
 from schemas.canonical import digest
 from schemas.objects import Object, Sighting
@@ -40,15 +37,13 @@ class IngestOptions(NamedTuple):
     """How what is read enters the store.
 
     ``revise`` says that known attempts are read better, ``number`` tells identical rows apart by their order, ``limit``
-    is the size in bytes that no record may exceed, ``processes`` are how many read (more than one: the main module of
-    the program must be safe to import).
+    is the size in bytes that no record may exceed.
     """
 
     reading: Reading = Reading()
     revise: bool = False
     number: bool = False
     limit: int = MAX_RECORD_BYTES
-    processes: int = 1
 
 
 class FormatCount(msgspec.Struct):
@@ -91,17 +86,21 @@ def find_sources(paths: Sequence[Path], format_name: str) -> list[Source]:
     ]
 
 
-def ingest(store: Store, sources: Sequence[Source], options: IngestOptions) -> IngestResult:
+def ingest(
+    store: Store, sources: Sequence[Source], options: IngestOptions, readers: Readers | None = None
+) -> IngestResult:
     """Read all sources into one batch and commit it. What is no attempt is quarantined, never raised.
+
+    ``readers`` do the reading, in processes of their own; without them it is done here.
 
     Raises UsageError for a revision that would leave a log line without its attempt.
     """
     occurrences: Counter[str] = Counter()
-    with store.batch() as batch, _mapping(options.processes) as over:
+    with store.batch() as batch:
         gate = Gate(store, batch, rename=options.reading.run is not None, revise=options.revise)
         for source in sources:
             file = _file_digest(source.path)
-            for chunk, prepared in over(prepare, _chunks(source, options, occurrences)):
+            for chunk, prepared in (readers or Readers()).map(prepare, _chunks(source, options, occurrences)):
                 for entry, piece in zip(gate.judge(prepared), chunk.slices, strict=True):
                     _sight(batch, source, file, entry, piece)
         gate.finish()
@@ -129,41 +128,31 @@ def _sight(batch: Batch, source: Source, file: str, entry: Entry, piece: Slice) 
 
 def _count(store: Store, sources: Sequence[Source], batch: Batch) -> IngestResult:
     """What the store says of the sightings of this batch."""
-    seen = "SELECT * FROM sightings WHERE id IN (SELECT unnest(?))"
-    sightings, new = sorted(batch.ids("sightings")), sorted(batch.ids("trajectories"))
-    formats = store.sql(
-        f"""SELECT importer, count(DISTINCT (file, name)) AS files, count(*) AS read, count(code) AS quarantined,
-            count(DISTINCT trajectory) FILTER (trajectory IN (SELECT unnest(?))) AS accepted
-            FROM ({seen}) GROUP BY importer ORDER BY importer""",
-        [new, sightings],
+    counts = store.sql(
+        """WITH seen AS MATERIALIZED (SELECT * FROM sightings WHERE id IN (SELECT unnest(?)))
+        SELECT 'format' AS what, importer AS name, count(*) AS n, count(DISTINCT (file, name)) AS files,
+            count(code) AS quarantined,
+            count(DISTINCT trajectory) FILTER (trajectory IN (SELECT unnest(?))) AS accepted FROM seen GROUP BY importer
+        UNION ALL SELECT 'reason', code, count(*), 0, 0, 0 FROM seen WHERE code IS NOT NULL GROUP BY code
+        UNION ALL SELECT 'warning', w, count(*), 0, 0, 0 FROM (SELECT unnest(warnings) AS w FROM seen) GROUP BY w
+        UNION ALL SELECT 'tasks', '', count(DISTINCT task_key), 0, 0, 0 FROM attempts
+            WHERE trajectory_id IN (SELECT trajectory FROM seen)
+        ORDER BY what, name""",
+        [sorted(batch.ids("sightings")), sorted(batch.ids("trajectories"))],
     ).to_pylist()
-    reasons = store.sql(
-        f"SELECT code, count(*) AS n FROM ({seen}) WHERE code IS NOT NULL GROUP BY code ORDER BY code", [sightings]
-    ).to_pylist()
-    warnings = store.sql(
-        f"SELECT w AS code, count(*) AS n FROM (SELECT unnest(warnings) AS w FROM ({seen})) GROUP BY w ORDER BY w",
-        [sightings],
-    ).to_pylist()
-    tasks = store.sql(
-        f"""SELECT count(DISTINCT task_key) AS n FROM attempts
-            WHERE trajectory_id IN (SELECT trajectory FROM ({seen}))""",
-        [sightings],
-    )
-    read, accepted = (sum(row[name] for row in formats) for name in ("read", "accepted"))
-    quarantined = sum(row["quarantined"] for row in formats)
+    formats = [row for row in counts if row["what"] == "format"]
+    read, accepted, quarantined = (sum(row[name] for row in formats) for name in ("n", "accepted", "quarantined"))
     return IngestResult(
         read=read,
         accepted=accepted,
         duplicates=read - quarantined - accepted,
         quarantined=quarantined,
-        reasons={row["code"]: row["n"] for row in reasons},
-        warnings={row["code"]: row["n"] for row in warnings},
-        tasks=tasks["n"][0].as_py(),
+        reasons={row["name"]: row["n"] for row in counts if row["what"] == "reason"},
+        warnings={row["name"]: row["n"] for row in counts if row["what"] == "warning"},
+        tasks=sum(row["n"] for row in counts if row["what"] == "tasks"),
         bytes=sum(source.path.stat().st_size for source in sources),
         formats={
-            row["importer"].partition("@")[0]: FormatCount(
-                row["files"], row["read"], row["accepted"], row["quarantined"]
-            )
+            row["name"].partition("@")[0]: FormatCount(row["files"], row["n"], row["accepted"], row["quarantined"])
             for row in formats
         },
     )
@@ -197,29 +186,3 @@ def _occurrence(piece: Slice, occurrences: Counter[str]) -> int:
     raw = digest(piece.data or b"")
     occurrences[raw] += 1
     return occurrences[raw]
-
-
-_Prepare = Callable[[Chunk], Prepared]
-_Over = Callable[[_Prepare, Iterable[Chunk]], Iterator[tuple[Chunk, Prepared]]]
-
-
-@contextmanager
-def _mapping(processes: int) -> Iterator[_Over]:
-    """A map over chunks, in order, here or in so many processes, with a few chunks under way at a time."""
-    if processes < 2:
-        yield lambda function, chunks: ((chunk, function(chunk)) for chunk in chunks)
-        return
-    # Nothing that is read makes a reference cycle, so the workers need no collector.
-    with ProcessPoolExecutor(processes, get_context("spawn"), initializer=gc.disable) as pool:
-
-        def over(function: _Prepare, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Prepared]]:
-            waiting: deque[tuple[Chunk, Future[Prepared]]] = deque()
-            for chunk in chunks:
-                waiting.append((chunk, pool.submit(function, chunk)))
-                if len(waiting) > 2 * processes:
-                    first, future = waiting.popleft()
-                    yield first, future.result()
-            for first, future in waiting:
-                yield first, future.result()
-
-        yield over

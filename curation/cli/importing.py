@@ -38,6 +38,7 @@ def import_(
     from curation.importers.side_file import SideFile
     from curation.ingest import FormatCount, IngestOptions, find_sources, ingest
     from curation.prepared import Reading
+    from curation.readers import Readers
 
     class ImportResult(msgspec.Struct):
         read: int
@@ -62,9 +63,9 @@ def import_(
         revise,
         number=attempts == "order",
         limit=max_record_bytes,
-        processes=(os.cpu_count() or 1) if large else 1,
     )
-    result = ingest(open_store(store), sources, options)
+    with Readers((os.cpu_count() or 1) if large else 1) as readers:
+        result = ingest(open_store(store), sources, options, readers)
     seconds = round(time.monotonic() - started, 3)
     finish(
         ImportResult(seconds=seconds, **msgspec.structs.asdict(result)), as_json=as_json, wrong=result.quarantined > 0

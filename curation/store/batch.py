@@ -43,11 +43,16 @@ class Batch:
         self._made: dict[str, list[pa.RecordBatch]] = {table: [] for table in TABLES}
         self._weight = dict.fromkeys(TABLES, 0)
         self._spooler: _Spooler | None = None
+        self.attempts: dict[str, str] = {}
+        """The trajectory that each attempt of this batch is recorded by."""
 
     def add_trajectory(self, trajectory: Trajectory, attempt_id: str | None = None) -> str:
         """Add a record and return its id. ``attempt_id`` is absent for a fork."""
         record = encode(trajectory)
-        return self._add("trajectories", trajectory_row(trajectory, record, attempt_id), len(record))
+        identity = self._add("trajectories", trajectory_row(trajectory, record, attempt_id), len(record))
+        if attempt_id is not None:
+            self.attempts[attempt_id] = identity
+        return identity
 
     def add_object(self, item: Object) -> str:
         """Add bytes and return their name."""
@@ -74,6 +79,8 @@ class Batch:
         if len(new) < len(identities):
             rows = rows.take(pa.array(new, pa.int64()))
         self._ids[table].update(identities)
+        if table == "trajectories":
+            self.attempts.update(zip(rows.column("attempt_id").to_pylist(), rows.column("id").to_pylist(), strict=True))
         self._made[table].append(rows)
         self._grow(table, rows.nbytes)
 

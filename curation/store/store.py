@@ -130,11 +130,12 @@ class Store:
         """Commit a batch, one table after the other, referenced tables first; how many rows of each were new.
 
         Rows whose id is there already are left out, also when another process writes the same ones meanwhile. Raises
-        StoreError, before anything is committed, where the store is torn.
+        StoreError, before anything is committed, where the store is torn; and, before any trajectory is visible, where
+        another process has meanwhile stored other bytes for an attempt of this batch.
         """
         self.refuse_torn()
         staged = batch.finish()
-        written = {table: self._put(table, staged.get(table, []), batch.ids(table)) for table in TABLES}
+        written = {table: self._put(table, staged.get(table, []), batch) for table in TABLES}
         self._load()
         return written
 
@@ -173,14 +174,17 @@ class Store:
         except duckdb.Error as error:
             raise _explained(error) from error
 
-    def _put(self, table: str, staged: list[StagedFile], ids: set[str]) -> int:
+    def _put(self, table: str, staged: list[StagedFile], batch: Batch) -> int:
         if not staged:
             return 0
+        ids = batch.ids(table)
         looked: set[str] = set()
         for _ in files.attempts():
             seen = files.open_table(self.uri, table)
             if torn := files.torn_files(self.uri, table, seen):
                 raise StoreError(_torn_words(table, torn))
+            if table == "trajectories":
+                self._refuse_rivals(seen, batch.attempts)
             if known := self._known(table, seen, ids, looked):
                 staged = self._without(table, staged, known)
                 ids = ids - known
@@ -198,6 +202,24 @@ class Store:
         connection.register("wanted", pa.table({"id": sorted(ids)}))
         views.attach(connection, self.uri, table, seen, looked)
         return {row[0] for row in connection.execute(f"SELECT id FROM {table} SEMI JOIN wanted USING (id)").fetchall()}
+
+    def _refuse_rivals(self, seen: DeltaTable, attempts: Mapping[str, str]) -> None:
+        """Refuse what another process has stored for one of these attempts since this store was opened."""
+        before = files.data_files(self._tables["trajectories"])
+        if not attempts or before.keys() >= files.data_files(seen).keys():
+            return
+        connection = duckdb.connect(config={"threads": 2})
+        ours = pa.table({"attempt_id": list(attempts), "ours": list(attempts.values())})
+        connection.register("attempts", ours)
+        views.attach(connection, self.uri, "trajectories", seen, before)
+        rival = connection.execute(
+            "SELECT attempt_id, id FROM trajectories JOIN attempts USING (attempt_id) WHERE id <> ours LIMIT 1"
+        ).fetchone()
+        if rival is not None:
+            raise StoreError(
+                f"another process has meanwhile stored attempt {rival[0]} as {rival[1]}: nothing of this import is "
+                "visible; run the same command again"
+            )
 
     def _without(self, table: str, staged: list[StagedFile], known: set[str]) -> list[StagedFile]:
         writer = files.Writer(self.uri, table)

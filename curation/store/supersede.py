@@ -17,6 +17,9 @@ def superseding(store: Store, statements: Iterable[Statement]) -> list[Statement
     A slot (what is said, and by whom) is replaced as a whole: where its standing statements are not exactly these,
     every new one names every standing one as superseded.
     """
+    statements = list(statements)
+    if all(store.is_empty(table) for table in {statement_table(statement) for statement in statements}):
+        return statements
     wanted: dict[tuple[str, str], dict[bytes, Statement]] = defaultdict(dict)
     for statement in statements:
         wanted[statement_table(statement), slot_digest(statement)][_content(statement)] = statement

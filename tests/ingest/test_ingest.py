@@ -12,6 +12,7 @@ import pytest
 
 from curation.errors import UsageError
 from curation.ingest import IngestOptions, find_sources, ingest
+from curation.readers import Readers
 from curation.show import RowView, TrajectoryView, list_attempts, show
 from curation.store import Store
 from curation.store.fsck import check
@@ -87,8 +88,9 @@ def test_a_folder_is_read_whole_and_the_same_in_several_processes(tmp_path: Path
     for number in range(3):
         write(tmp_path / "logs" / f"{number}.jsonl", [run(f"{number}-{line}") for line in range(40)])
     sources = find_sources([tmp_path / "logs"], "auto")
-    one, several = new_store(tmp_path, "one"), new_store(tmp_path, "several")
-    assert ingest(one, sources, IngestOptions()) == ingest(several, sources, IngestOptions(processes=2))
+    with Readers(2) as readers:
+        one, several = new_store(tmp_path, "one"), new_store(tmp_path, "several")
+        assert ingest(one, sources, IngestOptions()) == ingest(several, sources, IngestOptions(), readers)
     assert records(one) == records(several)
     assert attempts(one) == attempts(several)
     assert len(attempts(one)) == 120

@@ -71,6 +71,18 @@ def test_what_is_there_is_not_written_again(tmp_path: Path) -> None:
     assert store.sql("SELECT count(*) AS n FROM attempts")["n"].to_pylist() == [2]
 
 
+def test_of_two_writers_with_different_records_of_one_attempt_the_second_is_refused(tmp_path: Path) -> None:
+    Store.create(str(tmp_path))
+    first, second = Store.open(str(tmp_path)), Store.open(str(tmp_path))
+    with first.batch() as ours, second.batch() as theirs:
+        kept = ours.add_trajectory(attempt(1), "one and the same")
+        theirs.add_trajectory(attempt(2), "one and the same")
+        first.write(ours)
+        with pytest.raises(StoreError, match="run the same command again"):
+            second.write(theirs)
+    assert Store.open(str(tmp_path)).sql("SELECT id FROM trajectories")["id"].to_pylist() == [kept]
+
+
 def test_a_batch_that_is_not_written_is_invisible(tmp_path: Path) -> None:
     store = Store.create(str(tmp_path / "store"))
     with store.batch() as batch:
