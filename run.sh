@@ -17,7 +17,7 @@ setup() {
     rm -rf .venv
     if command -v uv >/dev/null; then
         uv venv --quiet --python '>=3.11' .venv
-        uv pip sync --quiet --python .venv/bin/python --require-hashes requirements.lock
+        uv pip sync --quiet --compile-bytecode --python .venv/bin/python --require-hashes requirements.lock
         uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
     else
         command -v python3 >/dev/null || fail "needs Python 3.11 or newer, found none"

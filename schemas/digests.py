@@ -46,15 +46,21 @@ def decisions_of(trajectory: Trajectory) -> tuple[Decision, ...]:
                 for _, seen in waiting:
                     context, information = _link(context, seen), _link(information, seen)
                 waiting.clear()
-            partial = partial or message.hidden is not None
+            if message.hidden is not None:
+                partial = True
+            seen = known = _seen(visible(message))
             if message.role == "assistant":
-                found.append(_decision(index, message, context, information, error_seen, partial))
-                for call in message.tool_calls:
-                    ordinals[call.uid] = len(ordinals)
-            seen = _seen(visible(message))
-            known = _seen(visible(message, wording=False)) if message.tool_calls else seen
+                calls = message.tool_calls
+                tools = tuple([call.name for call in calls] if len(calls) < 2 else {call.name: 0 for call in calls})
+                action = action_digest(message)
+                found.append(Decision(index, context.hex(), information.hex(), action, tools, error_seen, partial))
+                if calls:
+                    known = _seen(visible(message, wording=False))
+                    for call in calls:
+                        ordinals[call.uid] = len(ordinals)
             context, information = _link(context, seen), _link(information, known)
-        error_seen = error_seen or message.error is not None
+        if message.error is not None:
+            error_seen = True
     return tuple(found)
 
 
@@ -84,14 +90,6 @@ def attempt_id(trajectory: Trajectory, raw_digest: str) -> str | None:
     if attempt is None or (attempt.run is None and attempt.index is None):
         return digest(encode(["raw", raw_digest]))
     return digest(encode([*_task(task), attempt.run, attempt.index]))
-
-
-def _decision(
-    index: int, message: Message, context: bytes, information: bytes, error_seen: bool, partial: bool
-) -> Decision:
-    calls = message.tool_calls
-    tools = (calls[0].name,) if len(calls) == 1 else tuple(dict.fromkeys(call.name for call in calls))
-    return Decision(index, context.hex(), information.hex(), action_digest(message), tools, error_seen, partial)
 
 
 def _answer(message: Message, position: int) -> list[Any]:

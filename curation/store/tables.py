@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 from msgspec import UNSET
+from msgspec.structs import astuple
 
 from schemas.canonical import digest, encode
 from schemas.digests import Decision, decisions_of, task_key
@@ -231,7 +232,8 @@ def record_batch(table: str, rows: Sequence[Row]) -> pa.RecordBatch:
 def _decisions(rows: Sequence[Sequence[Decision]]) -> pa.Array:
     offsets = list(accumulate((len(row) for row in rows), initial=0))
     every = list(chain.from_iterable(rows))
-    fields = [pa.array([getattr(decision, field.name) for decision in every], field.type) for field in list(_DECISION)]
+    values = zip(*map(astuple, every), strict=True) if every else [()] * _DECISION.num_fields
+    fields = [pa.array(column, field.type) for column, field in zip(values, list(_DECISION), strict=True)]
     return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(fields, fields=list(_DECISION)))
 
 
