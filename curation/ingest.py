@@ -129,7 +129,9 @@ def _sight(batch: Batch, source: Source, file: str, entry: Entry, piece: Slice) 
 def _count(store: Store, sources: Sequence[Source], batch: Batch) -> IngestResult:
     """What the store says of the sightings of this batch."""
     counts = store.sql(
-        """WITH seen AS MATERIALIZED (SELECT * FROM sightings WHERE id IN (SELECT unnest(?)))
+        """WITH seen AS MATERIALIZED (
+            SELECT file, name, importer, trajectory, code, warnings FROM sightings WHERE id IN (SELECT unnest(?))
+        )
         SELECT 'format' AS what, importer AS name, count(*) AS n, count(DISTINCT (file, name)) AS files,
             count(code) AS quarantined,
             count(DISTINCT trajectory) FILTER (trajectory IN (SELECT unnest(?))) AS accepted FROM seen GROUP BY importer
