@@ -9,7 +9,7 @@ from curation.store.lookup import Named, resolve_trajectory
 from curation.store.store import check_name
 from schemas.canonical import encode
 from schemas.display import clean_line
-from schemas.reasons import sentence_of
+from schemas.reasons import REFUSALS, REPAIR, sentence_of
 from schemas.trajectory import Message, Trajectory, text_of
 
 _LINE = 160
@@ -314,7 +314,7 @@ def _decisions(store: Store, where: str, params: list[str]) -> list[DecisionLine
             row["sample"],
             ", ".join(row["failed"] or ()),
             "; ".join(_difference(item) for item in msgspec.json.decode(row["record"]).get("detail", ()))
-            or "; ".join(sentence_of(code) for code in row["failed"] or ()),
+            or "; ".join(sentence_of(REFUSALS, code) for code in row["failed"] or ()),
             row["child"],
             row["partner"],
         )
@@ -361,5 +361,5 @@ def _difference(item: dict[str, Any]) -> str:
 
 
 def _explained(code: str) -> str:
-    sentence = sentence_of(code)
+    sentence = sentence_of(REPAIR, code)
     return f"{code}: {sentence}" if sentence else code

@@ -3,6 +3,7 @@
 Documentation and ``show`` are generated from here; no other place words a refusal.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 
@@ -214,8 +215,7 @@ TABLES: dict[str, dict[str, Reason]] = {
 }
 
 
-def sentence_of(code: str) -> str:
-    """What a code of any table says, or nothing for one in no table; ``code:field`` is looked up as ``code``."""
-    tables = TABLES.values()
-    reason = next((table[key] for table in tables for key in (code, code.partition(":")[0]) if key in table), None)
+def sentence_of(table: Mapping[str, Reason], code: str) -> str:
+    """What a code of a table says and the way out, or nothing; ``code:field`` is looked up as ``code`` too."""
+    reason = table.get(code) or table.get(code.partition(":")[0])
     return "" if reason is None else f"{reason.sentence} {reason.way_out}"

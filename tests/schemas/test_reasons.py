@@ -86,8 +86,8 @@ def test_every_reason_is_a_sentence_and_a_way_out() -> None:
 
 
 def test_a_code_with_a_field_has_the_sentence_of_its_code() -> None:
-    assert sentence_of("unknown:budget").startswith(REFUSALS["unknown"].sentence)
-    assert sentence_of("no_such_code") == ""
+    assert sentence_of(REFUSALS, "unknown:budget").startswith(REFUSALS["unknown"].sentence)
+    assert sentence_of(REFUSALS, "no_such_code") == ""
 
 
 def test_the_page_is_what_the_tables_say() -> None:
