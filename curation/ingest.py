@@ -33,6 +33,13 @@ class Source(NamedTuple):
     importer: Importer
 
 
+class Sources(NamedTuple):
+    """The files to read, and those of no known format that lie beside them, each with the reason."""
+
+    files: tuple[Source, ...]
+    passed_over: dict[str, str]
+
+
 class IngestOptions(NamedTuple):
     """How what is read enters the store.
 
@@ -56,7 +63,7 @@ class FormatCount(msgspec.Struct):
 
 
 class IngestResult(msgspec.Struct):
-    """What an import did; accepted + duplicates + quarantined = read."""
+    """What an import did; accepted + duplicates + quarantined = read. Files passed over hold no log."""
 
     read: int
     accepted: int
@@ -66,29 +73,38 @@ class IngestResult(msgspec.Struct):
     warnings: dict[str, int]
     tasks: int
     bytes: int
+    passed_over: dict[str, str]
     formats: dict[str, FormatCount]
 
 
-def find_sources(paths: Sequence[Path], format_name: str) -> list[Source]:
+def find_sources(paths: Sequence[Path], format_name: str) -> Sources:
     """The files of these paths, folders taken whole, each with its importer; ``auto`` decides by content.
 
-    Raises UsageError for a file of no known format, or where a folder holds no file.
+    A file that is named must be of a known format, one inside a folder is passed over where it is of none. Raises
+    UsageError for the first, and for a folder without a log.
     """
-    files: list[Path] = []
+    files: dict[Path, Source] = {}
+    passed_over: dict[str, str] = {}
     for path in paths:
-        inside = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-        if not inside:
-            raise UsageError(f"{path}: no file in this folder; name a log, or a folder of logs")
-        files.extend(inside)
-    return [
-        Source(file, file.as_posix(), detect(file) if format_name == "auto" else find(format_name))
-        for file in dict.fromkeys(files)
-    ]
+        if not path.is_dir():
+            files[path] = _source(path, format_name)
+            continue
+        before = len(files)
+        for file in sorted(inside for inside in path.rglob("*") if inside.is_file()):
+            try:
+                files[file] = _source(file, format_name)
+            except UsageError as error:
+                passed_over[file.as_posix()] = str(error)
+        if len(files) == before:
+            raise UsageError(f"{path}: no log of a known format in this folder; name one, with --format")
+    return Sources(tuple(files.values()), passed_over)
 
 
-def ingest(
-    store: Store, sources: Sequence[Source], options: IngestOptions, readers: Readers | None = None
-) -> IngestResult:
+def _source(path: Path, format_name: str) -> Source:
+    return Source(path, path.as_posix(), detect(path) if format_name == "auto" else find(format_name))
+
+
+def ingest(store: Store, sources: Sources, options: IngestOptions, readers: Readers | None = None) -> IngestResult:
     """Read all sources into one batch and commit it. What is no attempt is quarantined, never raised.
 
     ``readers`` do the reading, in processes of their own; without them it is done here.
@@ -98,7 +114,7 @@ def ingest(
     occurrences: Counter[str] = Counter()
     with store.batch() as batch:
         gate = Gate(store, batch, rename=options.reading.run is not None, revise=options.revise)
-        for source in sources:
+        for source in sources.files:
             file = _file_digest(source.path)
             for chunk, prepared in (readers or Readers()).map(prepare, _chunks(source, options, occurrences)):
                 for entry, piece in zip(gate.judge(prepared), chunk.slices, strict=True):
@@ -126,7 +142,7 @@ def _sight(batch: Batch, source: Source, file: str, entry: Entry, piece: Slice) 
     )
 
 
-def _count(store: Store, sources: Sequence[Source], batch: Batch) -> IngestResult:
+def _count(store: Store, sources: Sources, batch: Batch) -> IngestResult:
     """What the store says of the sightings of this batch."""
     counts = store.sql(
         """WITH seen AS MATERIALIZED (
@@ -152,7 +168,8 @@ def _count(store: Store, sources: Sequence[Source], batch: Batch) -> IngestResul
         reasons={row["name"]: row["n"] for row in counts if row["what"] == "reason"},
         warnings={row["name"]: row["n"] for row in counts if row["what"] == "warning"},
         tasks=sum(row["n"] for row in counts if row["what"] == "tasks"),
-        bytes=sum(source.path.stat().st_size for source in sources),
+        bytes=sum(source.path.stat().st_size for source in sources.files),
+        passed_over=sources.passed_over,
         formats={
             row["name"].partition("@")[0]: FormatCount(row["files"], row["n"], row["accepted"], row["quarantined"])
             for row in formats

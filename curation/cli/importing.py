@@ -50,6 +50,7 @@ def import_(
         tasks: int
         seconds: float
         bytes: int
+        passed_over: dict[str, str]
         formats: dict[str, FormatCount]
 
     if attempts not in ("log", "order"):
@@ -57,7 +58,7 @@ def import_(
     started = time.monotonic()
     side = SideFile(manifest) if manifest else None
     sources = find_sources(paths, format_)
-    large = sum(source.path.stat().st_size for source in sources) > _LARGE
+    large = sum(source.path.stat().st_size for source in sources.files) > _LARGE
     options = IngestOptions(
         Reading(side, namespace, run),
         revise,

@@ -96,6 +96,16 @@ def test_a_folder_is_read_whole_and_the_same_in_several_processes(tmp_path: Path
     assert len(attempts(one)) == 120
 
 
+def test_files_of_no_format_inside_a_folder_are_passed_over_and_named(tmp_path: Path) -> None:
+    write(tmp_path / "logs" / "a.jsonl", [run("a")])
+    (tmp_path / "logs" / "PROVENANCE.txt").write_text("where these come from")
+    result = ingest(new_store(tmp_path), find_sources([tmp_path / "logs"], "auto"), IngestOptions())
+    assert (result.read, result.accepted) == (1, 1)
+    ((name, why),) = result.passed_over.items()
+    assert name.endswith("logs/PROVENANCE.txt")
+    assert "not a log of a known format" in why
+
+
 def test_what_is_no_log_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes.txt").write_text("no log")
