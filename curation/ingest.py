@@ -3,9 +3,11 @@
 Every record of every file becomes one sighting: of a new trajectory, of one that was there, or quarantined with a code.
 """
 
+import gc
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -112,7 +114,7 @@ def ingest(store: Store, sources: Sources, options: IngestOptions, readers: Read
     Raises UsageError for a revision that would leave a log line without its attempt.
     """
     occurrences: Counter[str] = Counter()
-    with store.batch() as batch:
+    with store.batch() as batch, _uncollected():
         gate = Gate(store, batch, rename=options.reading.run is not None, revise=options.revise)
         for source in sources.files:
             file = _file_digest(source.path)
@@ -175,6 +177,18 @@ def _count(store: Store, sources: Sources, batch: Batch) -> IngestResult:
             for row in formats
         },
     )
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the cyclic collector: nothing that is read holds a cycle, and it would walk all rows that wait."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _file_digest(path: Path) -> str:
