@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -138,8 +139,11 @@ def _funnel(
         ("  with a correction that a rule can justify", _sum(repairs, "proposed")),
         ("forks executed: without the mistake, and after it", _sum(repairs, "executed")),
         ("  verified: the same answer and state in two processes", _sum(repairs, "verified")),
-        *((f"rows: {kind}", result["rows"]) for kind, result in build["kinds"].items()),
     ]
+    for kind, result in build["kinds"].items():
+        lines.append((f"rows: {kind}", result["rows"]))
+        levels = _levels(demo.out / "rows", result["files"])
+        lines.extend((f"  confirmed up to the layer {level}", count) for level, count in sorted(levels.items()))
     for label, count in lines:
         _show(f"{label:56}{count:>5}")
     print()
@@ -149,8 +153,17 @@ def _funnel(
     for name in (SUCCESSES, ROWS):
         _show(f"{'report':14}{_name(demo.out / name)}")
     print(
-        "\nThis shows that the rows are soundly built from what really happened. Whether a model\n"
-        "learns from them is another experiment, and nothing here says that it does."
+        "\nThis shows that the rows are soundly built from what really happened: every answer in them\n"
+        "is real. Executed is not the same as right; a call at the layer execution is only not known\n"
+        "to be wrong. Whether a model learns from them is another experiment, and nothing here says\n"
+        "that it does."
+    )
+
+
+def _levels(folder: Path, files: Iterable[str]) -> Counter[str]:
+    """How many rows are confirmed up to which layer."""
+    return Counter(
+        json.loads(line)["level"] for file in files for line in (folder / file).read_text("utf-8").splitlines()
     )
 
 
