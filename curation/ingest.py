@@ -65,7 +65,10 @@ class FormatCount(msgspec.Struct):
 
 
 class IngestResult(msgspec.Struct):
-    """What an import did; accepted + duplicates + quarantined = read. Files passed over hold no log."""
+    """What an import did; accepted + duplicates + quarantined = read. Files passed over hold no log.
+
+    ``seconds`` is for whoever holds a clock.
+    """
 
     read: int
     accepted: int
@@ -74,6 +77,7 @@ class IngestResult(msgspec.Struct):
     reasons: dict[str, int]
     warnings: dict[str, int]
     tasks: int
+    seconds: float
     bytes: int
     passed_over: dict[str, str]
     formats: dict[str, FormatCount]
@@ -170,6 +174,7 @@ def _count(store: Store, sources: Sources, batch: Batch) -> IngestResult:
         reasons={row["name"]: row["n"] for row in counts if row["what"] == "reason"},
         warnings={row["name"]: row["n"] for row in counts if row["what"] == "warning"},
         tasks=sum(row["n"] for row in counts if row["what"] == "tasks"),
+        seconds=0.0,
         bytes=sum(source.path.stat().st_size for source in sources.files),
         passed_over=sources.passed_over,
         formats={

@@ -9,19 +9,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from schemas.statements import Outcome, Stop, Value
+from schemas.trajectory import Budget
 
 IDENTITY = ("namespace", "task", "variant", "parameters", "run", "attempt")
-
-
-class Allowance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Limits the run was given."""
-
-    steps: int | None = None
-    calls: int | None = None
-    tokens: int | None = None
-    seconds: float | int | None = None
-    cost: float | int | None = None
-    retries: int | None = None
 
 
 class SideFacts(msgspec.Struct, frozen=True):
@@ -42,7 +32,7 @@ class SideFacts(msgspec.Struct, frozen=True):
     stop: Stop | None = None
     allocation: Literal["planned", "until_success", "on_failure"] | None = None
     tools: list[Any] | None = None
-    budget: Allowance | None = None
+    budget: Budget | None = None
 
 
 class SideLine(SideFacts, frozen=True, forbid_unknown_fields=True):

@@ -30,28 +30,13 @@ def import_(
     import os
     import time
 
-    import msgspec
-
     from curation.cli.options import open_store
     from curation.cli.output import finish
     from curation.errors import UsageError
     from curation.importers.side_file import SideFile
-    from curation.ingest import FormatCount, IngestOptions, find_sources, ingest
+    from curation.ingest import IngestOptions, find_sources, ingest
     from curation.prepared import Reading
     from curation.readers import Readers
-
-    class ImportResult(msgspec.Struct):
-        read: int
-        accepted: int
-        duplicates: int
-        quarantined: int
-        reasons: dict[str, int]
-        warnings: dict[str, int]
-        tasks: int
-        seconds: float
-        bytes: int
-        passed_over: dict[str, str]
-        formats: dict[str, FormatCount]
 
     if attempts not in ("log", "order"):
         raise UsageError(f"--attempts {attempts!r}: give log (identical rows are one try) or order (each is its own)")
@@ -67,7 +52,5 @@ def import_(
     )
     with Readers((os.cpu_count() or 1) if large else 1) as readers:
         result = ingest(open_store(store), sources, options, readers)
-    seconds = round(time.monotonic() - started, 3)
-    finish(
-        ImportResult(seconds=seconds, **msgspec.structs.asdict(result)), as_json=as_json, wrong=result.quarantined > 0
-    )
+    result.seconds = round(time.monotonic() - started, 3)
+    finish(result, as_json=as_json, wrong=result.quarantined > 0)
