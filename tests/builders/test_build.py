@@ -157,9 +157,19 @@ def test_a_row_that_does_not_load_as_written_fails_and_is_named(desk: Desk) -> N
     (name,) = desk.build("first_action").kinds["first_action"].files
     path = desk.out / name
     row = json.loads(path.read_bytes())
-    path.write_bytes(json.dumps({**row, "branch_point": 1.5}).encode() + b"\n")
-    with pytest.raises(LoadError):
-        reload(desk.out, {"first_action": File(PurePosixPath(name), "", 1)})
+    files: dict[Kind, File] = {"first_action": File(PurePosixPath(name), "", 1)}
+    path.write_bytes(encode(row) + b"\n")
+    reload(desk.out, files)
+    path.write_bytes(encode({**row, "branch_point": 1.5}) + b"\n")
+    with pytest.raises(LoadError, match="do not load"):
+        reload(desk.out, files)
+    row["completion"][0]["tool_calls"][0]["function"]["arguments"] = {"at": 0.12345678912}
+    path.write_bytes(encode(row) + b"\n")
+    with pytest.raises(LoadError, match=row["sample_id"]):
+        reload(desk.out, files)
+    path.write_bytes(2 * path.read_bytes().replace(b"12345678912", b"25"))
+    with pytest.raises(LoadError, match="1 rows were written, 2 load"):
+        reload(desk.out, files)
 
 
 @pytest.mark.parametrize("kind", KINDS)
