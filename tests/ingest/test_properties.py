@@ -10,8 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from builders.build import build
 from curation.annotate import annotate
 from curation.errors import UsageError
+from curation.jobs.diagnosing import diagnose_attempts
+from curation.jobs.repairing import repair_attempts
+from curation.jobs.replaying import replay_attempts
 from curation.store import Store
 from curation.store.fsck import check
 from schemas.canonical import digest
@@ -34,6 +38,7 @@ class Life(RuleBasedStateMachine):
         self.path = Path(self.folder.name)
         self.store = new_store(self.path)
         self.known: dict[str, str] = {}
+        self.forks: dict[str, str] = {}
         self.tries = 0
 
     @rule(
@@ -92,13 +97,32 @@ class Life(RuleBasedStateMachine):
             self.store.write(batch)
         assert len(attempts(self.store)) == before
 
+    @rule(verb=st.sampled_from(["replay", "diagnose", "repair", "build"]))
+    def work(self, verb: str) -> None:
+        """Do what is done with attempts that are there; only a repair adds records, and only forks."""
+        before, tries = records(self.store), attempts(self.store)
+        match verb:
+            case "replay":
+                replay_attempts(self.store, "inventory")
+            case "diagnose":
+                diagnose_attempts(self.store)
+            case "repair":
+                repair_attempts(self.store, "inventory")
+            case "build":
+                build(self.store, None, self.path / "rows")
+        added = {identity: record for identity, record in records(self.store).items() if identity not in before}
+        assert not added or verb == "repair"
+        assert all('"fork"' in record for record in added.values())
+        assert [row["attempt_id"] for row in attempts(self.store)] == [row["attempt_id"] for row in tries]
+
     @invariant()
     def stored_records_stay(self) -> None:
         """Every record that was ever stored is there, with the bytes that its id names."""
         now = records(self.store)
-        assert self.known.items() <= now.items()
+        assert self.known.items() | self.forks.items() <= now.items()
         assert all(digest(record.encode()) == identity for identity, record in now.items())
         self.known = {identity: record for identity, record in now.items() if '"fork"' not in record}
+        self.forks = {identity: record for identity, record in now.items() if identity not in self.known}
 
     @invariant()
     def attempts_never_vanish(self) -> None:
