@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from curation.diagnosis.evidence import Case
+from curation.errors import UsageError
 from curation.store import Store
 from environments.catalogue import UnknownEnvironmentError, find
 from environments.protocol import EnvSpec
 from schemas.objects import ToolSpec, read_tools
 from schemas.statements import Finding, Verification
-from schemas.trajectory import Budget
+from schemas.trajectory import Author, Budget
 
 _CHUNK = 500
 
@@ -27,23 +28,42 @@ class Known(NamedTuple):
     revised: bool
 
 
-def attempt_ids(store: Store, environment: str | None = None) -> list[str]:
-    """The live records by task and attempt; for an environment, those recorded in it or in none that is known."""
-    rows = store.sql(
-        """SELECT trajectory_id FROM attempts
-           WHERE ? IS NULL OR environment IS NULL OR split_part(environment, '@', 1) = split_part(?, '@', 1)
-           ORDER BY namespace, task, run, attempt, attempt_id""",
-        [environment, environment],
-    )
-    ids: list[str] = rows["trajectory_id"].to_pylist()
+def attempt_ids(store: Store) -> list[str]:
+    """The live records by task and attempt."""
+    ids: list[str] = store.sql(f"SELECT trajectory_id FROM attempts a ORDER BY {_ORDER}")["trajectory_id"].to_pylist()
+    return ids
+
+
+def attempts_in(store: Store, environment: str) -> list[str]:
+    """The live records of an environment: those recorded in it, and those that name none and call one of its tools.
+
+    An attempt names it by its id, ``id@version``, or the name it is found by. Raises UnknownEnvironmentError, and
+    UsageError where there are none, with the environments that attempts do name.
+    """
+    spec = find(environment).spec
+    ids: list[str] = store.sql(
+        f"""SELECT trajectory_id FROM attempts a JOIN trajectories t ON t.id = a.trajectory_id
+            WHERE a.environment IN (SELECT unnest($1)) OR split_part(a.environment, '@', 1) = $2
+            OR ({UNNAMED} AND (t.calls = 0 OR list_has_any(
+                flatten(list_transform(t.decisions, lambda decision: decision.tools)), $3)))
+            ORDER BY {_ORDER}""",
+        [[environment, spec.name], spec.id, sorted(spec.effects)],
+    )["trajectory_id"].to_pylist()
+    if not ids:
+        rows = store.sql("SELECT DISTINCT environment FROM attempts WHERE environment IS NOT NULL ORDER BY environment")
+        named = ", ".join(rows["environment"].to_pylist()) or "none"
+        raise UsageError(
+            f"no attempt was recorded in {environment!r} or calls one of its tools; environments that attempts name: "
+            f"{named}; say where they come from with the side-file key 'environment'"
+        )
     return ids
 
 
 def read_known(store: Store, identities: Sequence[str], environment: str | None = None) -> Iterator[Known]:
     """What is known of these trajectories, in order.
 
-    The environment whose declarations count is the one named, else the one that executed the calls, else the recorded
-    one, where it is one that can be found.
+    The environment whose declarations count is the first that can be found: the one named, the recorded one, the one
+    that executed the calls.
     """
     offered = cache(lambda digest: read_tools(store.object(digest)))
     for start in range(0, len(identities), _CHUNK):
@@ -62,11 +82,18 @@ def read_known(store: Store, identities: Sequence[str], environment: str | None 
                 fact["stop"],
                 fact["outcome"],
                 checked,
-                _declared(environment or _executed_in(checked) or fact["environment"]),
+                _first_declared(environment, fact["environment"], _executed_in(checked)),
                 _budget(fact["budget"]),
             )
             yield Known(case, tuple(findings[identity]), fact["environment"], fact["revised"])
 
+
+PLACED = Author("rule", "replay.confirmed", "1")
+UNNAMED = f"""(a.environment IS NULL OR a.trajectory_id IN (SELECT trajectory FROM effective_annotations
+    WHERE field = 'environment' AND author_kind = '{PLACED.kind}' AND author_name = '{PLACED.name}'))"""
+"""Of an attempt ``a``: no log, side file or person says which environment it is of; at most a replay did."""
+
+_ORDER = "a.namespace, a.task, a.run, a.attempt, a.attempt_id"
 
 _FACTS = """
     SELECT t.id, coalesce(t.tools, a.tools) AS tools, a.stop, coalesce(a.outcome, 'unknown') AS outcome, a.environment,
@@ -96,11 +123,12 @@ def _executed_in(verifications: Sequence[Verification]) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
+def _first_declared(*names: str | None) -> EnvSpec | None:
+    return next((spec for name in names if name is not None and (spec := _declared(name)) is not None), None)
+
+
 @cache
-def _declared(name: str | None) -> EnvSpec | None:
-    """The declarations of a recorded environment; none where its name is not one of ours."""
-    if name is None:
-        return None
+def _declared(name: str) -> EnvSpec | None:
     try:
         return find(name.partition("@")[0]).spec
     except UnknownEnvironmentError:

@@ -7,7 +7,7 @@ import msgspec
 
 from curation.errors import UsageError
 from curation.fork import Forked
-from curation.jobs.cases import attempt_ids, read_known
+from curation.jobs.cases import attempts_in, read_known
 from curation.proposals import Proposal, ProposalLine
 from curation.repair import Result, fork_both, repair, statements_of
 from curation.store import Batch, Store
@@ -52,7 +52,7 @@ def repair_attempts(store: Store, environment: str, proposals: Sequence[Proposal
     Proposals take the place of what a rule would propose for the same decision. Raises NotFoundError for one about a
     trajectory that is not there, UsageError for one about no attempt of this environment.
     """
-    identities = attempt_ids(store, environment)
+    identities = attempts_in(store, environment)
     handed = _by_trajectory(store, proposals, set(identities), environment)
     total = RepairResult(0, 0, 0, 0, {})
     refused: Counter[str] = Counter()

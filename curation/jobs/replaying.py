@@ -1,17 +1,19 @@
 """Replaying a store's attempts in one environment."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from curation.jobs.cases import attempt_ids
+from curation.jobs.cases import PLACED, UNNAMED, attempts_in
+from curation.match import EQUAL
 from curation.replay import replay
 from curation.store import Store
 from curation.store.supersede import superseding
 from curation.worlds import World, open_worlds
 from environments.blobs import MemoryBlobs
-from schemas.statements import Verification
+from schemas.statements import Annotation, Verification
 from schemas.trajectory import Trajectory
 
 _CHUNK = 400
@@ -38,15 +40,18 @@ class ReplayResult(msgspec.Struct):
 
 
 def replay_attempts(store: Store, environment: str) -> ReplayResult:
-    """Execute the calls of every attempt recorded in this environment, or in none that is known, and say what matched.
+    """Execute the calls of every attempt of this environment (see ``attempts_in``), and say what matched.
 
-    Raises UnknownEnvironmentError. Replaying again writes only what comes out differently.
+    An attempt that names no environment, of which a call is confirmed and none contradicted, is from now on one of
+    this environment, by rule. Replaying again writes only what comes out differently; what another environment
+    executed before is superseded. Raises UnknownEnvironmentError, UsageError.
     """
-    identities = attempt_ids(store, environment)
+    identities = attempts_in(store, environment)
     with open_worlds(environment, processes=_PROCESSES) as worlds, store.batch() as batch:
         for start in range(0, len(identities), _CHUNK):
             records = list(store.trajectories(identities[start : start + _CHUNK]))
-            for statement in superseding(store, _replay_apart(records, worlds)):
+            found = _replay_apart(records, worlds)
+            for statement in superseding(store, [*found, *_placed(store, found, environment)]):
                 batch.add_statement(statement)
         author = worlds[0].spec.id
         store.write(batch)
@@ -61,6 +66,21 @@ def _replay_apart(records: Sequence[tuple[str, Trajectory]], worlds: Sequence[Wo
 
     with ThreadPoolExecutor(len(worlds)) as pool:
         return [found for part in pool.map(run, range(len(worlds))) for found in part]
+
+
+def _placed(store: Store, found: Sequence[Verification], environment: str) -> Iterator[Annotation]:
+    """The environment of each attempt that names none and that this replay confirms."""
+    matches: dict[str, set[str]] = defaultdict(set)
+    for item in found:
+        if item.execution is not None and item.execution.match is not None:
+            matches[item.trajectory].add(item.execution.match)
+    confirmed = [identity for identity, met in matches.items() if met & EQUAL and "different" not in met]
+    rows = store.sql(
+        f"SELECT trajectory_id FROM attempts a WHERE {UNNAMED} AND trajectory_id IN (SELECT unnest(?))",
+        [confirmed],
+    )
+    for identity in rows["trajectory_id"].to_pylist():
+        yield Annotation(identity, "environment", environment, PLACED, ("observation", "state"))
 
 
 def _count(store: Store, identities: list[str], author: str) -> ReplayResult:
