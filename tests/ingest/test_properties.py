@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from builders.build import build
 from curation.annotate import annotate
@@ -97,6 +97,7 @@ class Life(RuleBasedStateMachine):
             self.store.write(batch)
         assert len(attempts(self.store)) == before
 
+    @precondition(lambda self: self.known)
     @rule(verb=st.sampled_from(["replay", "diagnose", "repair", "build"]))
     def work(self, verb: str) -> None:
         """Do what is done with attempts that are there; only a repair adds records, and only forks."""
