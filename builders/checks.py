@@ -115,9 +115,14 @@ def _failed_layer(candidate: Candidate) -> Wrong | None:
     return Wrong("layer", ", ".join(failed)) if failed else None
 
 
-def _level_below_execution(candidate: Candidate) -> Wrong | None:
+def _level_below_wanted(candidate: Candidate) -> Wrong | None:
     level = candidate.level()
-    return None if is_at_least(level, "execution") else Wrong("level", level, "execution")
+    return None if is_at_least(level, candidate.wanted) else Wrong("level", level, candidate.wanted)
+
+
+def _repeated_call(candidate: Candidate) -> Wrong | None:
+    again, before = candidate.chosen.repetitions.get(candidate.target.message, (None, None))
+    return None if again is None else Wrong("call", again, before)
 
 
 def _finding_on_target(candidate: Candidate) -> Wrong | None:
@@ -211,12 +216,19 @@ def _format_unanswered(candidate: Candidate) -> Wrong | None:
 
 
 def _effect_not_undone(candidate: Candidate) -> Wrong | None:
-    """For recoveries of the log; a recovery fork is only stored where its whole execution left nothing behind."""
+    """For recoveries of the log; a recovery fork is only stored where its whole execution left nothing behind.
+
+    Nothing is left where the decision takes the mistake's effect back, or where the task's check accepts the end.
+    """
     if candidate.is_correction or candidate.rejected is None or candidate.wrong is None:
         return None
     if any(item.result == "passed" and candidate.supports(item) for item in candidate.chosen.task_checks()):
         return None
-    for execution in candidate.rejected.executions(candidate.wrong):
+    done = list(candidate.rejected.executions(candidate.wrong))
+    after = [execution.state_after for execution in candidate.chosen.executions(candidate.target.message)]
+    if done and after and None is not done[0].state_before == after[-1]:  # the state is the one before the mistake
+        return None
+    for execution in done:
         if execution.status not in ERRORS and execution.state_before != execution.state_after:
             return Wrong("state", execution.state_before, execution.state_after)
     return None
@@ -308,7 +320,8 @@ CHECKS: tuple[Check, ...] = (
     Check("target_not_executed", KINDS, _target_not_executed),
     Check("target_fails", KINDS, _target_fails),
     Check("failed_layer", KINDS, _failed_layer),
-    Check("level_below_execution", _PAIR, _level_below_execution),
+    Check("level_below_wanted", KINDS, _level_below_wanted),
+    Check("repeated_call", KINDS, _repeated_call),
     Check("unconfirmed_prompt", KINDS, _unconfirmed_prompt),
     Check("history_incomplete", KINDS, _history_incomplete),
     Check("malformed_prompt", KINDS, _malformed_prompt),

@@ -1,9 +1,9 @@
 """The assistant messages of a fork: the corrected decision, and the calls that take a mistake's effect back."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from curation.diagnosis.arguments import arguments_of, leaves, read_json
+from curation.diagnosis.reversal import declared_undo
 from curation.proposals import ProposedCall
 from environments.protocol import EnvSpec
 from schemas.canonical import encode, raw
@@ -34,17 +34,8 @@ def turns_of(index: int, actions: Sequence[ProposedCall]) -> tuple[Message, ...]
 
 def compensation(wrong: ToolCall, answer: str, spec: EnvSpec) -> ProposedCall | None:
     """The call that takes a write back by the environment's declaration, or None where it declares none that fits."""
-    undo = spec.undo.get(wrong.name)
-    if undo is None:
-        return None
-    sources = {"arguments": arguments_of(wrong), "answer": read_json(answer)}
-    found: dict[str, Any] = {}
-    for name, (source, field) in undo.arguments.items():
-        value = sources[source]
-        if not isinstance(value, dict) or field not in value:
-            return None
-        found[name] = value[field]
-    return ProposedCall(undo.tool, raw(found))
+    undo = declared_undo(wrong, answer, spec)
+    return None if undo is None else ProposedCall(undo[0], raw(undo[1]))
 
 
 def same_action(call: ToolCall, action: ProposedCall) -> bool:

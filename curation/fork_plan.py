@@ -12,7 +12,8 @@ from msgspec import UNSET
 from curation.correction import compensation, corrected_message, same_action, turns_of
 from curation.diagnosis.arguments import arguments_of, read_json
 from curation.diagnosis.derivation import underivable
-from curation.diagnosis.evidence import Case
+from curation.diagnosis.evidence import Case, read_case
+from curation.diagnosis.reversal import takes_back
 from curation.proposals import Proposal, ProposedCall
 from environments.protocol import EnvSpec
 from schemas.objects import Snapshot
@@ -60,12 +61,9 @@ def plan(kind: ForkKind, case: Case, proposal: Proposal, spec: EnvSpec, checkpoi
     The case's verifications are the effective ones. ``checkpoints`` maps a message index to what opens the state before
     that message; 0 is the start state.
     """
-    wrong = _wrong_calls(case, proposal)
+    wrong = wrong_calls(case, proposal)
     if isinstance(wrong, Refusal):
         return wrong
-    refusal = _refuse_record(case, wrong) or _refuse_same(wrong, proposal)
-    if refusal is not None:
-        return refusal
     branch = _clean(case, wrong, proposal) if kind == "clean" else _recovery(case, wrong, proposal, spec)
     if isinstance(branch, Refusal):
         return branch
@@ -76,6 +74,14 @@ def plan(kind: ForkKind, case: Case, proposal: Proposal, spec: EnvSpec, checkpoi
     if isinstance(position, Refusal):
         return position
     return Plan(case, kind, branch.point, checkpoints[position], position, *branch[1:])
+
+
+def wrong_calls(case: Case, proposal: Proposal) -> tuple[ToolCall, ...] | Refusal:
+    """The calls that a proposal corrects, none where the decision was text; or why it corrects nothing here."""
+    wrong = _named_calls(case, proposal)
+    if isinstance(wrong, Refusal):
+        return wrong
+    return _refuse_record(case, wrong) or _refuse_same(wrong, proposal) or wrong
 
 
 def state_at(verifications: tuple[Verification, ...], message: int) -> str | None:
@@ -105,7 +111,7 @@ def refuse_wrong_fork(
     return None
 
 
-def _wrong_calls(case: Case, proposal: Proposal) -> tuple[ToolCall, ...] | Refusal:
+def _named_calls(case: Case, proposal: Proposal) -> tuple[ToolCall, ...] | Refusal:
     messages = case.trajectory.messages
     if not proposal.calls:
         return Refusal("no_proposal")
@@ -165,19 +171,20 @@ def _recovery(case: Case, wrong: tuple[ToolCall, ...], proposal: Proposal, spec:
         if call.uid not in answers:
             return Refusal("no_answer", f"call {call.uid}")
     wrote = [(call, done) for call, done in _writes(case, wrong, spec) if done.state_before != done.state_after]
+    effects = [call for call, done in wrote if done.status == "ok"]
     actions, reads = proposal.calls, proposal.reads
     if len(actions) == 1:
-        texts = {call.uid: messages[answers[call.uid]] for call, _ in wrote}
+        texts = [messages[answers[call.uid]] for call in reversed(effects)]
         undone = (
-            compensation(call, texts[call.uid].raw or text_of(texts[call.uid].content), spec)
-            for call, done in reversed(wrote)
-            if done.status == "ok"
+            compensation(call, text.raw or text_of(text.content), spec)
+            for call, text in zip(reversed(effects), texts, strict=True)
         )
         actions = (*filter(None, undone), *actions)
     if len(actions) > len(proposal.calls):
         reads = tuple(dict.fromkeys((*reads, "observation")))
     point = _after_answers(messages, proposal.message)
-    if _recovers(messages[point:], actions):
+    done_as_planned = _recovers(messages[point:], actions) and (len(actions) > 1 or not effects)
+    if done_as_planned or _takes_back_first(case._replace(spec=spec), point, effects, proposal):
         return Refusal("recovered_in_log", f"message {point}")
     return _Branch(point, turns_of(point, actions), Correction(proposal.author, reads), bool(wrote))
 
@@ -203,6 +210,15 @@ def _recovers(rest: tuple[Message, ...], actions: tuple[ProposedCall, ...]) -> b
     return len(decisions) == len(actions) and all(
         len(calls) == 1 and same_action(calls[0], action) for calls, action in zip(decisions, actions, strict=True)
     )
+
+
+def _takes_back_first(case: Case, point: int, effects: list[ToolCall], proposal: Proposal) -> bool:
+    """Whether the log goes on with a call that takes the one effect back, in whatever way, and then the right one."""
+    messages = case.trajectory.messages
+    undo = messages[point].tool_calls if point < len(messages) else ()
+    if len(effects) != 1 or len(undo) != 1 or not takes_back(read_case(case), effects[0], undo[0]):
+        return False
+    return _recovers(messages[_after_answers(messages, point) :], proposal.calls[-1:])
 
 
 def _checkpoint(case: Case, point: int, spec: EnvSpec, checkpoints: Checkpoints) -> int | Refusal:

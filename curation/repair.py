@@ -12,6 +12,7 @@ from curation.diagnosis.diagnose import diagnose
 from curation.diagnosis.evidence import Case
 from curation.fork import Forked, execute, refuse_effect
 from curation.fork_plan import Checkpoints, Plan, Refusal, plan
+from curation.objections import CORRECTED, objections
 from curation.proposals import Proposal, propose
 from curation.worlds import World
 from environments.protocol import Blobs, EnvSpec
@@ -82,10 +83,11 @@ def repair(
     """Fork a trajectory at every decision with a confirmed finding, earliest first, whatever the outcome.
 
     The case holds the effective verifications, the findings are the effective ones. ``proposals`` are corrections of
-    this trajectory that were handed in; where there are some for a decision, no rule proposes for it. ``checkpoints``
-    defaults to the start state alone. The worlds are processes of one environment, at least two. ``revised``: a better
-    reading of the same attempt is stored.
+    this trajectory that were handed in; where there are some for a decision, no rule proposes for it. A person's is
+    also a finding. ``checkpoints`` defaults to the start state alone. The worlds are processes of one environment, at
+    least two. ``revised``: a better reading of the same attempt is stored.
     """
+    findings, proposals = tuple(findings), tuple(proposals)
     given: dict[int, list[Proposal]] = {}
     for proposal in proposals:
         given.setdefault(proposal.message, []).append(proposal)
@@ -103,7 +105,7 @@ def repair(
             results.extend(Result(message, kind, refusal=refusal) for kind in KINDS)
         for proposal in chosen:
             results.extend(fork_both(case, proposal, worlds, blobs, checkpoints=checkpoints, revised=revised))
-    statements = tuple(statements_of(case, results, worlds[0].spec))
+    statements = (*objections(case, findings, proposals), *statements_of(case, results, worlds[0].spec))
     return Repaired(len(wrong), proposed, tuple(results), statements)
 
 
@@ -134,8 +136,15 @@ def fork_both(
 
 
 def confirmed(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings that say what went wrong and are no model's opinion, earliest first."""
-    kept = (item for item in findings if item.label != "undetermined" and item.author.kind in _CONFIRMING)
+    """The findings that say what went wrong and are no model's opinion, earliest first.
+
+    Not those that came with a correction: its forks were made when it was handed in.
+    """
+    kept = (
+        item
+        for item in findings
+        if item.label != "undetermined" and item.detail != CORRECTED and item.author.kind in _CONFIRMING
+    )
     return sorted(kept, key=lambda item: (item.message, item.call or "", item.label))
 
 

@@ -12,7 +12,12 @@ def fork(
     at: Annotated[int, typer.Option(min=0, metavar="MESSAGE", help="The index of the wrong decision's message.")],
     call: Annotated[
         list[str],
-        typer.Option(metavar="JSON", help='{"name": ..., "arguments": {...}}; again for more calls, in order.'),
+        typer.Option(
+            metavar="JSON",
+            help='The right call: {"name": ..., "arguments": {...}}. What takes the mistake\'s effect back comes before '
+            "it, each call with a --call of its own: the clean fork holds only the last call; the recovery executes "
+            "all in order, and its row trains the first.",
+        ),
     ],
     environment: EnvironmentOption,
     author: Annotated[str, typer.Option(help="Who proposes the call.")] = "command line",
@@ -21,7 +26,8 @@ def fork(
 ) -> None:
     """Execute a corrected call before and after a wrong decision, and store both forks with what was answered.
 
-    The proposer is taken to have read the whole log, the error included. Exit code 1 where a fork is refused.
+    The correction is also its author's word that the decision was wrong: a finding. The author is taken to have read
+    the whole log, the error included. Exit code 1 where a fork is refused.
     """
     from curation.cli.options import open_store
     from curation.cli.output import finish

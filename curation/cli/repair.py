@@ -18,7 +18,9 @@ def repair(
 ) -> None:
     """Fork every confirmed deviation before and after the wrong call and execute the right one, twice.
 
-    Corrections are what a rule can justify from the record, or what --proposals hands in.
+    Corrections are what a rule can justify from the record, or what --proposals hands in; a person's is also a finding
+    that the decision was wrong. Of several calls the last is the right one and those before take the mistake's effect
+    back: the clean fork holds only the last, the recovery executes all in order, and its row trains the first.
     """
     from curation.cli.options import open_store
     from curation.cli.output import finish

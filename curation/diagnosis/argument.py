@@ -2,7 +2,8 @@
 
 A *name* (letters with digits, or a long number) that stands nowhere before the call, while the users named exactly one
 other thing of its kind, is wrong by the prefix alone. Anything else that was not seen is only held against the model
-where the environment confirms that the call failed; then the rule says that it read the observation.
+where the environment confirms that the call failed; then the rule says that it read the observation. What the model may
+have changed itself is never held against it: looking at it and taking it back are no mistakes.
 """
 
 from collections.abc import Iterator
@@ -14,8 +15,9 @@ from curation.diagnosis.dates import read_date
 from curation.diagnosis.derivation import MAX_READ, Candidate, candidates, derive
 from curation.diagnosis.evidence import Reading, shown
 from curation.diagnosis.exclusions import excludes
+from curation.diagnosis.origins import Origins, read_origins
 from curation.diagnosis.quantities import read_number
-from curation.diagnosis.tokens import fold, is_name, occurs, squeeze
+from curation.diagnosis.tokens import fold, is_name
 from schemas.statements import Evidence, Finding
 from schemas.tool_schema import check_arguments
 from schemas.trajectory import ToolCall, text_of
@@ -26,20 +28,19 @@ MAX_FAILED = 50  # failed calls of one trajectory that are looked into
 
 def find(reading: Reading) -> Iterator[Finding]:
     """Schema violations, then values from nowhere; at most one finding of each a call."""
-    suspects: set[str] = set()
+    origins = read_origins(reading)
     failed = 0
     for index, call in reading.calls:
         arguments = arguments_of(call)
         if arguments is None:
             continue
         yield from _violations(reading, index, call, arguments)
-        finding = _unseen_names(reading, index, call, arguments, suspects)
+        finding = _unseen_names(origins, index, call, arguments)
         if finding is None and failed < MAX_FAILED and (failure := reading.failure(call.uid)) is not None:
             failed += 1
-            finding = _failed(reading, index, call, arguments, failure)
+            finding = _failed(origins, index, call, arguments, failure)
         if finding is not None:
             yield finding
-            suspects.update(fold(item.value or "") for item in finding.evidence if item.kind == "call")
 
 
 def right_value(reading: Reading, index: int, call: ToolCall, path: str) -> Candidate | None:
@@ -65,13 +66,14 @@ def _violations(reading: Reading, index: int, call: ToolCall, arguments: Any) ->
         yield reading.finding("argument", index, "schema_violation", evidence, ("schema",), call.uid)
 
 
-def _unseen_names(reading: Reading, index: int, call: ToolCall, arguments: Any, suspects: set[str]) -> Finding | None:
+def _unseen_names(origins: Origins, index: int, call: ToolCall, arguments: Any) -> Finding | None:
     """The finding that the prefix alone gives."""
+    reading = origins.reading
     evidence: list[Evidence] = []
     taken: set[str] = set()
     names = ((path, value) for path, value in leaves(arguments) if isinstance(value, str) and is_name(value))
     for path, value in islice(names, MAX_LOOKED_FOR):
-        if _seen(reading, index, call, path, value, suspects):
+        if origins.names(index, call, path, value):
             continue
         right = right_value(reading, index, call, path)
         if right is None:
@@ -85,17 +87,18 @@ def _unseen_names(reading: Reading, index: int, call: ToolCall, arguments: Any, 
     return reading.finding("argument", index, "unseen_value", tuple(evidence), ("request", "schema"), call.uid)
 
 
-def _failed(reading: Reading, index: int, call: ToolCall, arguments: Any, failure: Evidence) -> Finding | None:
+def _failed(origins: Origins, index: int, call: ToolCall, arguments: Any, failure: Evidence) -> Finding | None:
     """The finding that needs the environment to confirm that the call failed; none after more than can be read."""
+    reading = origins.reading
     if reading.length(index, "system", "user", "tool") > MAX_READ:
         return None
     prefix, parameters = reading.messages[:index], reading.parameters(call.name)
-    typed = [(path, value) for path, value in leaves(arguments) if _typed(value)]
+    typed = [item for item in leaves(arguments) if _typed(item[1]) and not origins.acted_on(index, item[1])]
     unseen = [item for item in typed[:MAX_LOOKED_FOR] if derive(item[1], prefix, parameters, item[0]) is None]
     if len(unseen) != 1 or len(typed) > MAX_LOOKED_FOR:
         return None
     path, value = unseen[0]
-    if isinstance(value, str) and is_name(value) and _seen(reading, index, call, path, value, set()):
+    if isinstance(value, str) and is_name(value) and origins.names(index, call, path, value):
         return None
     said = Evidence("call", index, call.uid, path=path, value=shown(str(value)))
     right = right_value(reading, index, call, path)
@@ -107,24 +110,6 @@ def _failed(reading: Reading, index: int, call: ToolCall, arguments: Any, failur
     else:
         return None
     return reading.finding("argument", index, detail, evidence, ("request", "schema", "observation"), call.uid)
-
-
-def _seen(reading: Reading, index: int, call: ToolCall, path: str, value: str, suspects: set[str]) -> bool:
-    """Whether a name may have come from anything before the call, in any spelling.
-
-    What the environment echoes of a value that was wrong before is no source of it.
-    """
-    roles = ("system", "user") if fold(value) in suspects else ("system", "user", "tool")
-    before = (at for at, message in enumerate(reading.messages[:index]) if message.role in roles)
-    if any(occurs(reading.squeezed(at), value) for at in before):
-        return True
-    tool = (reading.tools or {}).get(call.name)
-    if tool is None:
-        return False
-    found = derive(value, (), tool.parameters, path)
-    if found is not None and found.how == "default":
-        return True
-    return found is None and occurs(squeeze(f"{tool.description} {bytes(tool.parameters).decode()}"), value)
 
 
 def _fits(reading: Reading, index: int, call: ToolCall, arguments: Any, path: str, candidate: Candidate) -> bool:

@@ -20,7 +20,8 @@ _LABELS: tuple[Label, ...] = get_args(Label)
 def diagnose(case: Case) -> Diagnosis:
     """Findings and the verifications of the layers syntax and semantics. Pure; the same case gives the same diagnosis.
 
-    An answer that is not its call's real one contradicts the record: nothing is held against the model from there on.
+    An answer that is not its call's real one contradicts the record: nothing is held against the model from there on,
+    what it did before stays.
     """
     reading = read_case(case)
     found = sorted((finding for rule in _RULES for finding in rule(reading)), key=_order)
@@ -31,7 +32,7 @@ def _settle(reading: Reading, found: list[Finding]) -> Iterator[Finding]:
     contradicted = [(index, call.uid) for index, call in reading.calls if reading.ending(call.uid) == "contradicted"]
     if contradicted:
         first, uid = contradicted[0]
-        yield from (finding for finding in found if finding.message < first)
+        yield from (finding for finding in found if _order(finding)[:2] < (first, int(uid.partition(".")[2])))
         yield reading.finding("undetermined", first, "contradicted_record", (), ("observation",), uid)
     elif found:
         yield from found

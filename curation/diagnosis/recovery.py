@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from curation.diagnosis.arguments import arguments_of
 from curation.diagnosis.evidence import Reading, confirmed
+from curation.diagnosis.reversal import takes_back
 from schemas.canonical import encode
 from schemas.statements import Finding
 from schemas.trajectory import ToolCall
@@ -24,8 +25,9 @@ class Recovery(NamedTuple):
 def recoveries(reading: Reading, findings: Sequence[Finding]) -> tuple[Recovery, ...]:
     """For each wrong call the next decision with the same tool and other arguments that was executed without an error.
 
-    A call is wrong by a finding, or because its execution confirms its error. Both answers must be confirmed by
-    execution, and no user may have spoken in between: then the model had nothing but the environment's answer.
+    A call is wrong by a finding, or because its execution confirms its error. One that takes the wrong call's effect
+    back is not the right one yet. Both answers must be confirmed by execution, and no user may have spoken in between:
+    then the model had nothing but the environment's answer.
     """
     wrong = {finding.call for finding in findings if finding.label in _CORRECTABLE and finding.call is not None}
     return tuple(_recoveries(reading, wrong))
@@ -44,5 +46,7 @@ def _recoveries(reading: Reading, wrong: set[str]) -> Iterator[Recovery]:
 def _corrects(reading: Reading, call: ToolCall, other: ToolCall) -> bool:
     execution, arguments = reading.executions.get(other.uid), arguments_of(other)
     if other.name != call.name or arguments is None or encode(arguments) == encode(arguments_of(call)):
+        return False
+    if takes_back(reading, call, other):
         return False
     return confirmed(execution) and execution is not None and execution.status in (None, "ok")

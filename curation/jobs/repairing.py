@@ -8,6 +8,7 @@ import msgspec
 from curation.errors import UsageError
 from curation.fork import Forked
 from curation.jobs.cases import attempts_in, read_known
+from curation.objections import objections
 from curation.proposals import Proposal, ProposalLine
 from curation.repair import Result, fork_both, repair, statements_of
 from curation.store import Batch, Store
@@ -74,12 +75,13 @@ def repair_attempts(store: Store, environment: str, proposals: Sequence[Proposal
 
 
 def fork_attempt(store: Store, environment: str, proposal: Proposal) -> ForkResult:
-    """Both forks of one proposal, whatever rules would say of the decision."""
+    """Both forks of one proposal, whatever rules would say of the decision; a person's is a finding about it too."""
     (known,) = read_known(store, [proposal.trajectory], environment)
     with open_worlds(environment) as worlds, store.batch() as batch:
         results = fork_both(known.case, proposal, worlds, MemoryBlobs(), revised=known.revised)
         forks = [result.fork for result in results if result.fork is not None]
-        _store(store, batch, forks, statements_of(known.case, results, worlds[0].spec))
+        said = objections(known.case, known.findings, [proposal])
+        _store(store, batch, forks, [*said, *statements_of(known.case, results, worlds[0].spec)])
         store.write(batch)
     return ForkResult(proposal.trajectory, proposal.message, [_line(result) for result in results])
 
