@@ -1,25 +1,28 @@
 """A build: every decision of a store judged for some kinds of rows, the rows written, and every judgement kept."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
+import pyarrow as pa
 
 from builders.checks import CHECKS
-from builders.discover import PARTNERS, discover
+from builders.discover import PARTNERS, count_held_out, discover, find_splits, fold_split
 from builders.judge import judge
 from builders.output import File, RowFile, refuse_place, reload, replacing, write_card, write_manifest
 from curation.errors import UsageError
 from curation.store import Batch, Store
 from schemas.canonical import digest, encode
+from schemas.rows import HELD_OUT, Wanted
 from schemas.selection import KINDS, Kind, Selection
 
-RULES = "1"
+RULES = "2"
 """The version of the checks and renderings: raised with every change of what a build gives for the same store."""
 
 NO_CANDIDATE = "no_candidate:"
+_COUNTED = ("kinds", "attempts", "attempts_kept", "tasks", "tasks_kept", "held_out_attempts", "held_out_tasks")
 _READ = ("trajectories", "objects", "annotations", "findings", "verifications")
 _SELECTION = msgspec.json.Decoder(Selection)
 
@@ -28,6 +31,7 @@ class Options(msgspec.Struct, frozen=True):
     """What a build was asked to do."""
 
     kinds: tuple[Kind, ...]
+    level: Wanted
     held_out: tuple[str, ...]
     partners: int
 
@@ -49,7 +53,10 @@ class KindResult(msgspec.Struct, frozen=True):
 
 
 class BuildResult(msgspec.Struct, frozen=True):
-    """What a build did. An attempt is kept if one of its decisions is, a task if one of its attempts is."""
+    """What a build did. An attempt is kept if one of its decisions is, a task if one of its attempts is.
+
+    A task is held out if all its attempts are.
+    """
 
     build: str
     out: str
@@ -58,6 +65,8 @@ class BuildResult(msgspec.Struct, frozen=True):
     attempts_kept: int
     tasks: int
     tasks_kept: int
+    held_out_attempts: int
+    held_out_tasks: int
 
 
 def build(
@@ -65,37 +74,43 @@ def build(
     kinds: Sequence[str] | None,
     out: Path,
     *,
-    held_out: Sequence[str] = ("test",),
+    level: Wanted = "execution",
+    held_out: Sequence[str] = HELD_OUT,
     partners: int = PARTNERS,
     inputs: Sequence[Path] = (),
 ) -> BuildResult:
     """Write the rows of a store into a folder and the judgements into the store; without ``kinds``, all of them.
 
-    ``held_out`` are splits that give no rows, ``partners`` caps the chosen sides of one rejected decision, ``inputs``
-    are further paths that must not be written over. The same store and options give the same build id and the same
-    bytes. Raises UsageError where the folder may not be written (it or a link leads to an input, or it holds what no
-    build wrote), LoadError where a row does not load.
+    ``level`` is how far a decision must be confirmed, ``held_out`` are splits that give no rows, ``partners`` caps the
+    chosen sides of one rejected decision, ``inputs`` are further paths that must not be written over. The same store
+    and options give the same build id and the same bytes. Raises UsageError for an unknown kind or level, and where the
+    folder may not be written (it or a link leads to an input, or it holds what no build wrote); LoadError where a row
+    does not load.
     """
     local = () if "://" in store.uri else (Path(store.uri),)
     place = refuse_place(out, [*local, *inputs])
     wanted = set(kinds or KINDS)
     if unknown := sorted(wanted - set(KINDS)):
         raise UsageError(f"unknown kind {unknown[0]!r}; known: {', '.join(KINDS)}")
-    splits = tuple(sorted({name.lower() for name in held_out}))
-    options = Options(tuple(kind for kind in KINDS if kind in wanted), splits, partners)
+    if level not in get_args(Wanted):
+        raise UsageError(f"unknown level {level!r}; known: {', '.join(get_args(Wanted))}")
+    names = tuple(sorted(set(map(fold_split, held_out))))
+    options = Options(tuple(kind for kind in KINDS if kind in wanted), level, names, partners)
+    splits = find_splits(store, names)
     read = _state(store)
     identity = digest(encode([RULES, [check.name for check in CHECKS], options, read]))
     with replacing(place) as folder, store.batch() as batch:
         tallies = {kind: _Tally() for kind in options.kinds}
         files: dict[Kind, File] = {}
         for kind, tally in tallies.items():
-            if file := _write_rows(store, kind, options, identity, folder, batch, tally):
+            lines = discover(store, kind, splits, partners)
+            if file := _write_rows(lines, kind, level, identity, folder, batch, tally):
                 files[kind] = file
         write_card(folder, identity, files)
         reload(folder, files)
-        result = _result(store, identity, out, tallies, files)
+        result = _result(store, identity, out, tallies, files, count_held_out(store, splits))
         facts: dict[str, Any] = {"build": identity, "rules": RULES, "options": options, "store": read}
-        counted = {"kinds": result.kinds, "attempts": result.attempts, "attempts_kept": result.attempts_kept}
+        counted = {name: getattr(result, name) for name in _COUNTED}
         write_manifest(folder, msgspec.to_builtins({**facts, **counted}), files)
         store.write(batch)
     return result
@@ -126,11 +141,17 @@ class _Tally:
 
 
 def _write_rows(
-    store: Store, kind: Kind, options: Options, identity: str, folder: Path, batch: Batch, tally: _Tally
+    lines: Iterable[pa.RecordBatch],
+    kind: Kind,
+    level: Wanted,
+    identity: str,
+    folder: Path,
+    batch: Batch,
+    tally: _Tally,
 ) -> File | None:
     with RowFile(folder, kind) as rows:
-        for lines in discover(store, kind, options.held_out, options.partners):
-            results = judge(lines, kind, identity)
+        for some in lines:
+            results = judge(some, kind, identity, level)
             for text, sample, row in zip(*(column.to_pylist() for column in results.columns), strict=True):
                 selection = _SELECTION.decode(text)
                 tally.add(selection)
@@ -150,7 +171,12 @@ def _state(store: Store) -> dict[str, list[str]]:
 
 
 def _result(
-    store: Store, identity: str, out: Path, tallies: dict[Kind, _Tally], files: dict[Kind, File]
+    store: Store,
+    identity: str,
+    out: Path,
+    tallies: dict[Kind, _Tally],
+    files: dict[Kind, File],
+    held_out: tuple[int, int],
 ) -> BuildResult:
     kept = sorted(set[str]().union(*(tally.attempts for tally in tallies.values())))
     totals = store.sql(
@@ -171,4 +197,6 @@ def _result(
         )
         for kind, tally in tallies.items()
     }
-    return BuildResult(identity, str(out), kinds, totals["attempts"], len(kept), totals["tasks"], totals["kept"])
+    return BuildResult(
+        identity, str(out), kinds, totals["attempts"], len(kept), totals["tasks"], totals["kept"], *held_out
+    )

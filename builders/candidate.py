@@ -12,8 +12,9 @@ import msgspec
 
 from curation.store.store import check_name
 from schemas.levels import Level, level_of
+from schemas.rows import Wanted
 from schemas.selection import Kind
-from schemas.statements import Execution, Finding, Layer, Result, Verification
+from schemas.statements import Execution, Finding, Layer, Outcome, Result, Verification
 from schemas.tool_schema import check_arguments
 from schemas.trajectory import Correction, Message, ToolCall, decode
 
@@ -32,6 +33,7 @@ class Facts(msgspec.Struct, frozen=True):
     task: str | None = None
     index: int | None = None
     attempts: int = 0
+    outcome: Outcome | None = None
     test: str | None = None
     revised: bool = False
     tools: str | None = None
@@ -120,6 +122,37 @@ class Subject:
         found = (index for index, message in enumerate(self.messages) if is_malformed(message))
         return next(found, len(self.messages))
 
+    @cached_property
+    def repetitions(self) -> dict[int, tuple[str, str]]:
+        """Message to a call in it and the same call before: answered without error, and nothing has changed since.
+
+        Nothing has changed where all states are equal, or where one is unknown and no other call lies between.
+        """
+        runs = {item.call: item.execution for item in self.verifications if item.layer == "execution"}
+        made: dict[str, tuple[int, ToolCall]] = {}
+        latest: dict[tuple[str, bytes], tuple[int, str, str | None]] = {}
+        unchanged: dict[tuple[str, bytes, str], str] = {}
+        found: dict[int, tuple[str, str]] = {}
+        for index, message in enumerate(self.messages):
+            if message.answers is not None and message.error is None and message.answers.uid in made:
+                number, call = made[message.answers.uid]
+                run = runs.get(call.uid)
+                if run is not None and run.status == "ok":
+                    latest[_action(call)] = number, call.uid, run.state_after
+                    unchanged[*_action(call), run.state_after or ""] = call.uid
+            for call in message.tool_calls:
+                run, action = runs.get(call.uid), _action(call)
+                before, after = (run.state_before, run.state_after) if run is not None else (None, None)
+                number, earlier, state = latest.get(action, (-1, "", None))
+                if before is not None is not after and state is not None:
+                    same = unchanged.get((*action, before)) if before == after else None
+                else:
+                    same = earlier if number >= 0 and number == len(made) - 1 else None
+                if same is not None:
+                    found.setdefault(index, (call.uid, same))
+                made[call.uid] = len(made), call
+        return found
+
     def executions(self, message: int) -> Iterator[Execution]:
         """What executing the calls of a decision gave, in the order of the calls."""
         found = self._checks.get((message, "execution"), ())
@@ -151,7 +184,8 @@ class Candidate(NamedTuple):
 
     ``chosen`` holds it at ``target``. ``wrong`` is the decision that it answers for, in ``rejected``: the parent of a
     fork, the same trajectory for a recovery in the log, the rejected side of a pair. ``other`` are the facts of the
-    chosen side where that is another attempt. ``tools`` is the tool list as logged, as JSON text.
+    chosen side where that is another attempt. ``tools`` is the tool list as logged, as JSON text; ``wanted`` the level
+    that the build asks for.
     """
 
     kind: Kind
@@ -162,6 +196,7 @@ class Candidate(NamedTuple):
     wrong: int | None = None
     other: Facts | None = None
     tools: str | None = None
+    wanted: Wanted = "execution"
 
     @property
     def message(self) -> Message:
@@ -249,6 +284,11 @@ class Candidate(NamedTuple):
         return executed and not any(
             item.result == "failed" for index in own for item in self.chosen.checked_by(index, "step")
         )
+
+
+def _action(call: ToolCall) -> tuple[str, bytes]:
+    text = call.arguments_text.encode() if call.arguments is msgspec.UNSET else bytes(call.arguments)
+    return call.name, text
 
 
 def is_malformed(message: Message) -> bool:

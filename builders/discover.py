@@ -4,7 +4,7 @@ A line carries the records, the statements that hold and the facts of the attemp
 candidate gives one line that says why. Lines come sorted by task, attempt and decision.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -22,10 +22,33 @@ NO_EVIDENCE = ("undetermined", "budget_stop", "omission")
 """Labels that say something about a run and nothing against the decision they stand at."""
 
 
-def discover(store: Store, kind: Kind, held_out: tuple[str, ...], partners: int = PARTNERS) -> Iterator[pa.RecordBatch]:
-    """The lines of a kind. ``held_out`` are the names of splits that no row may come from, in lower case."""
+def discover(store: Store, kind: Kind, held_out: Sequence[str], partners: int = PARTNERS) -> Iterator[pa.RecordBatch]:
+    """The lines of a kind. ``held_out`` are the splits that no row may come from, as the store writes them."""
     query = f"WITH RECURSIVE {_COMMON}, {_CANDIDATES[kind]}, {_LINES}"
     return store.stream(query, {"held_out": list(held_out), "partners": partners}, LINES_PER_BATCH)
+
+
+def find_splits(store: Store, names: Sequence[str]) -> tuple[str, ...]:
+    """The splits of a store that names mean, as it writes them; case and space around a name do not count."""
+    wanted = set(map(fold_split, names))
+    written = store.sql("SELECT DISTINCT split FROM attempts WHERE split IS NOT NULL ORDER BY split")["split"]
+    return tuple(split for split in written.to_pylist() if fold_split(split) in wanted)
+
+
+def fold_split(name: str) -> str:
+    """The name of a split, for comparison."""
+    return name.strip().casefold()
+
+
+def count_held_out(store: Store, held_out: Sequence[str]) -> tuple[int, int]:
+    """How many attempts are held out by their split, their task or their group, and the tasks of which all are."""
+    query = f"""
+        WITH options AS (SELECT ?::VARCHAR[] AS held_out), {_LIVE} SELECT
+            (SELECT count(*) FROM tested WHERE test IS NOT NULL) AS attempts,
+            (SELECT count(*) FROM (SELECT 1 FROM tested GROUP BY task_key HAVING bool_and(test IS NOT NULL))) AS tasks
+    """
+    (counted,) = store.sql(query, [list(held_out)]).to_pylist()
+    return counted["attempts"], counted["tasks"]
 
 
 def _listed(words: frozenset[str] | tuple[str, ...]) -> str:
@@ -38,10 +61,24 @@ def _verified(content: str) -> str:
     return f"CASE WHEN sha256({content}) = id THEN {content} ELSE {mismatch} END AS {content}"
 
 
+_LIVE = """
+    live AS MATERIALIZED (
+        SELECT trajectory_id AS root, attempt_id, task_key, calls, outcome, tools, namespace, task, attempt, strata,
+            "group", coalesce(list_contains((SELECT held_out FROM options), split), false) AS held
+        FROM attempts
+    ), tested AS MATERIALIZED (
+        SELECT *, count(*) OVER (PARTITION BY task_key) AS attempts,
+            CASE WHEN held THEN 'split'
+                WHEN task_key IN (SELECT task_key FROM live WHERE held) THEN 'task'
+                WHEN "group" IN (SELECT "group" FROM live WHERE held) THEN 'group' END AS test
+        FROM live
+    )
+"""
+
 # ``lineage`` walks from every fork to the attempt at its root; ``wrong`` is the decision of its parent that a fork
 # answers for, ``place`` the decision of the attempt that it counts on.
 _COMMON = f"""
-    options AS (SELECT $held_out AS held_out, $partners AS partners),
+    options AS (SELECT $held_out::VARCHAR[] AS held_out, $partners AS partners),
     lineage AS (
         SELECT id, id AS root, attempt_id, NULL::INTEGER AS wrong, NULL::INTEGER AS place
         FROM trajectories WHERE attempt_id IS NOT NULL
@@ -59,17 +96,7 @@ _COMMON = f"""
         SELECT trajectory, message, label, id, {_verified("record")} FROM effective_findings
     ), replayed AS MATERIALIZED (
         SELECT DISTINCT trajectory FROM checks WHERE layer = 'execution'
-    ), live AS MATERIALIZED (
-        SELECT trajectory_id AS root, attempt_id, task_key, calls, outcome, tools, namespace, task, attempt, strata,
-            "group", coalesce(list_contains((SELECT held_out FROM options), lower(split)), false) AS held
-        FROM attempts
-    ), tested AS MATERIALIZED (
-        SELECT *, count(*) OVER (PARTITION BY task_key) AS attempts,
-            CASE WHEN held THEN 'split'
-                WHEN task_key IN (SELECT task_key FROM live WHERE held) THEN 'task'
-                WHEN "group" IN (SELECT "group" FROM live WHERE held) THEN 'group' END AS test
-        FROM live
-    ), against AS MATERIALIZED (
+    ), {_LIVE}, against AS MATERIALIZED (
         SELECT trajectory, message FROM faults WHERE label NOT IN ({_listed(NO_EVIDENCE)})
         UNION
         SELECT trajectory, message FROM checks
@@ -186,6 +213,7 @@ _PREFERENCE = f"""
 
 _CANDIDATES: dict[Kind, str] = {"first_action": _FIRST_ACTION, "recovery": _RECOVERY, "preference": _PREFERENCE}
 
+# ``held`` are the findings that hold of a trajectory: a fork shares its parent's messages before the branch point.
 _LINES = f"""
     used AS MATERIALIZED (
         SELECT chosen AS id FROM candidates UNION SELECT rejected FROM candidates WHERE rejected IS NOT NULL
@@ -193,9 +221,14 @@ _LINES = f"""
         SELECT id, record FROM trajectories WHERE id IN (SELECT chosen FROM candidates)
     ), wrong_side AS (
         SELECT id, record FROM trajectories WHERE id IN (SELECT rejected FROM candidates)
+    ), held AS (
+        SELECT trajectory, message, id, record FROM faults
+        UNION ALL
+        SELECT t.id, h.message, h.id, h.record FROM trajectories t
+        JOIN held h ON t.parent = h.trajectory AND h.message < t.branch_point
     ), findings_of AS (
         SELECT trajectory, '[' || string_agg(record, ',' ORDER BY id) || ']' AS findings
-        FROM faults WHERE trajectory IN (SELECT id FROM used) GROUP BY trajectory
+        FROM held WHERE trajectory IN (SELECT id FROM used) GROUP BY trajectory
     ), checks_of AS (
         SELECT trajectory, '[' || string_agg(record, ',' ORDER BY id) || ']' AS checks
         FROM checks WHERE trajectory IN (SELECT id FROM used) GROUP BY trajectory
@@ -210,7 +243,7 @@ _LINES = f"""
     ), facts AS (
         SELECT t.root, t.task_key, t.tools, to_json({{
             namespace: t.namespace, task: t.task, index: t.attempt, attempts: t.attempts, test: t.test,
-            tools: t.tools, informed_by: l.informed_by, strata: t.strata, notes: l.notes,
+            outcome: t.outcome, tools: t.tools, informed_by: l.informed_by, strata: t.strata, notes: l.notes,
             budget: coalesce(l.budget, MAP {{}}::MAP(VARCHAR, VARCHAR))
         }})::VARCHAR AS facts
         FROM tested t LEFT JOIN limits l ON l.trajectory = t.root

@@ -3,7 +3,7 @@
 from typing import Any
 
 from builders.candidate import Candidate
-from builders.render import Ids, provenance, render_messages, render_tools
+from builders.render import Ids, provenance, render_messages, render_target, render_tools
 from schemas.canonical import encode
 from schemas.rows import sample_id
 
@@ -18,7 +18,7 @@ def render_completion(candidate: Candidate, *, reasoning: bool) -> tuple[str, by
     ids = Ids()
     training: dict[str, Any] = {
         "prompt": render_messages(candidate.prompt, ids),
-        "completion": render_messages([candidate.message], ids, reasoning=reasoning),
+        "completion": render_target(candidate, ids, reasoning=reasoning),
         "tools": render_tools(candidate.tools),
     }
     identity = sample_id(candidate.kind, training)

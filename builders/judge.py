@@ -10,6 +10,7 @@ from builders import first_action, preference, recovery
 from builders.candidate import Candidate, Facts, Subject, Target
 from builders.checks import failures
 from schemas.canonical import encode
+from schemas.rows import Wanted
 from schemas.selection import Kind, Selection
 
 RESULT = pa.schema([("selection", pa.string()), ("sample", pa.string()), ("row", pa.string())])
@@ -24,19 +25,19 @@ _FACTS = msgspec.json.Decoder(Facts)
 _TARGETS = msgspec.json.Decoder(list[Target])
 
 
-def judge(batch: pa.RecordBatch, kind: Kind, build: str) -> pa.RecordBatch:
+def judge(batch: pa.RecordBatch, kind: Kind, build: str, wanted: Wanted) -> pa.RecordBatch:
     """The results of a batch of lines of ``builders.discover``, in their order. Raises StoreError for altered bytes."""
-    found = [result for line in batch.to_pylist() for result in _judge(line, kind, build)]
+    found = [result for line in batch.to_pylist() for result in _judge(line, kind, build, wanted)]
     return pa.RecordBatch.from_pylist(found, schema=RESULT)
 
 
-def _judge(line: dict[str, Any], kind: Kind, build: str) -> Iterator[dict[str, str | None]]:
+def _judge(line: dict[str, Any], kind: Kind, build: str, wanted: Wanted) -> Iterator[dict[str, str | None]]:
     if line["why"] is not None:
         failed = (f"no_candidate:{line['why']}",)
         selection = Selection(build, kind, line["attempt"], line["root"], failed=failed)
         yield {"selection": encode(selection).decode(), "sample": None, "row": None}
         return
-    for candidate in _candidates(line, kind):
+    for candidate in _candidates(line, kind, wanted):
         detail = failures(candidate)
         sample, row = (None, None) if detail else _RENDER[kind](candidate)
         own = candidate.target.message if candidate.kind == "first_action" else candidate.wrong
@@ -56,14 +57,14 @@ def _judge(line: dict[str, Any], kind: Kind, build: str) -> Iterator[dict[str, s
         yield {"selection": encode(selection).decode(), "sample": sample, "row": row.decode() if row else None}
 
 
-def _candidates(line: dict[str, Any], kind: Kind) -> Iterator[Candidate]:
+def _candidates(line: dict[str, Any], kind: Kind, wanted: Wanted) -> Iterator[Candidate]:
     facts = Facts(revised=True) if line["facts"] is None else _FACTS.decode(line["facts"])
     other = None if line["other_facts"] is None else _FACTS.decode(line["other_facts"])
     chosen = _subject(line, "chosen")
     rejected = None if line["rejected"] is None else _subject(line, "rejected")
     for target in _TARGETS.decode(line["targets"]):
         source = rejected or (None if target.wrong is None else chosen)
-        yield Candidate(kind, facts, chosen, target, source, target.wrong, other, line["tools"])
+        yield Candidate(kind, facts, chosen, target, source, target.wrong, other, line["tools"], wanted)
 
 
 def _subject(line: dict[str, Any], side: str) -> Subject:

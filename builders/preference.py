@@ -3,7 +3,7 @@
 from typing import Any
 
 from builders.candidate import Candidate
-from builders.render import Ids, provenance, render_messages, render_tools
+from builders.render import Ids, provenance, render_messages, render_target, render_tools
 from schemas.canonical import encode
 from schemas.rows import PreferenceRow, sample_id
 
@@ -17,7 +17,7 @@ def render(candidate: Candidate) -> tuple[str, bytes]:
     wrong = candidate.rejected.messages[candidate.wrong]
     training: dict[str, Any] = {
         "prompt": prompt,
-        "chosen": render_messages([candidate.message], ids.branch(), reasoning=False),
+        "chosen": render_target(candidate, ids.branch(), reasoning=False),
         "rejected": render_messages([wrong], ids.branch(), reasoning=False),
         "tools": render_tools(candidate.tools),
     }

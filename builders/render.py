@@ -1,15 +1,21 @@
-"""Messages as a trainer reads them: content always a string, arguments always an object, call ids by position."""
+"""Messages as a trainer reads them: content always a string, arguments always an object, call ids by position.
+
+Arguments stand in the order in which the model wrote them, as that is what it is served and what it learns to write.
+"""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from builders.candidate import Candidate
+from curation.diagnosis.arguments import read_json
+from schemas.canonical import encode
 from schemas.rows import Provenance
 from schemas.selection import Kind
-from schemas.trajectory import Message, text_of
+from schemas.trajectory import Json, Message, ToolCall, text_of
 
 
 class Ids:
@@ -33,9 +39,23 @@ class Ids:
         return copy
 
 
-def render_messages(messages: Sequence[Message], ids: Ids, *, reasoning: bool = True) -> list[dict[str, Any]]:
-    """Messages in the form of rows; ``ids`` goes on from one call to the next."""
-    return list(_rendered(messages, ids, reasoning))
+def render_messages(
+    messages: Sequence[Message], ids: Ids, *, reasoning: bool = True, like: Sequence[ToolCall] = ()
+) -> list[dict[str, Any]]:
+    """Messages in the form of rows; ``ids`` goes on from one call to the next.
+
+    Arguments take the order of the first call of their tool in ``like``, where there is one.
+    """
+    return list(_rendered(messages, ids, reasoning, like))
+
+
+def render_target(candidate: Candidate, ids: Ids, *, reasoning: bool) -> list[dict[str, Any]]:
+    """The target alone. A corrected call takes the order of the one it replaces, or of the last one of its tool."""
+    like: list[ToolCall] = []
+    if candidate.is_correction:
+        wrong = () if candidate.wrong_message is None else candidate.wrong_message.tool_calls
+        like = [*wrong, *(call for message in reversed(candidate.prompt) for call in message.tool_calls)]
+    return render_messages([candidate.message], ids, reasoning=reasoning, like=like)
 
 
 @lru_cache(maxsize=64)
@@ -75,12 +95,15 @@ def provenance(candidate: Candidate, kind: Kind, identity: str) -> Provenance:
         error_labels_json=_json(sorted({finding.label for finding in candidate.wrong_findings})),
         attempt_index=facts.index,
         n_attempts=facts.attempts,
+        outcome=facts.outcome if fork is None else None,
         context_digest=candidate.target.context,
         tools_sha256=facts.tools,
     )
 
 
-def _rendered(messages: Sequence[Message], ids: Ids, reasoning: bool) -> Iterator[dict[str, Any]]:
+def _rendered(
+    messages: Sequence[Message], ids: Ids, reasoning: bool, like: Sequence[ToolCall]
+) -> Iterator[dict[str, Any]]:
     for message in messages:
         row: dict[str, Any] = {"role": message.role, "content": text_of(message.content)}
         if message.role == "tool" and message.answers is not None:
@@ -94,11 +117,38 @@ def _rendered(messages: Sequence[Message], ids: Ids, reasoning: bool) -> Iterato
                 {
                     "id": ids.add(call.uid, call.name),
                     "type": "function",
-                    "function": {"name": call.name, "arguments": call.arguments},
+                    "function": {"name": call.name, "arguments": _arguments(call, like)},
                 }
                 for call in message.tool_calls
             ]
         yield row
+
+
+def _arguments(call: ToolCall, like: Sequence[ToolCall]) -> Json:
+    if call.arguments is UNSET:
+        return UNSET
+    texts = [other.arguments_text for other in like if other.name == call.name and other.arguments is not UNSET]
+    text = call.arguments_text if call.arguments_text in texts or not texts else texts[0]
+    return msgspec.Raw(_in_order(bytes(call.arguments), text))
+
+
+@lru_cache(maxsize=256)
+def _in_order(arguments: bytes, text: str) -> bytes:
+    """Canonical arguments with their keys in the order in which a text has them."""
+    written = read_json(text)
+    same = encode(written) == arguments
+    return msgspec.json.encode(written if same else _sorted_like(msgspec.json.decode(arguments), written))
+
+
+def _sorted_like(value: Any, like: Any) -> Any:
+    """A value with the keys of its objects in the order of another one, further keys after them."""
+    match value, like:
+        case dict(), dict():
+            return {key: _sorted_like(value[key], like.get(key)) for key in {**like, **value} if key in value}
+        case list(), [first, *_]:
+            return [_sorted_like(item, first) for item in value]
+        case _:
+            return value
 
 
 def _json(value: Any) -> str:

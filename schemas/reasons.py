@@ -121,7 +121,8 @@ REFUSALS: dict[str, Reason] = {
     ),
     "parent_revised": Reason("A better reading of the same attempt is stored.", "Fork the revised record."),
     "test_split": Reason(
-        "The attempt, its task or its group is held out for testing.", "None: annotate the split if it is wrong."
+        "The attempt, its task or its group is in a held-out split.",
+        "None: annotate the split if it is wrong, or name the splits with --hold-out.",
     ),
     "hidden_answer": Reason("Whoever proposed the correction had read the hidden answer.", "Propose it without."),
     "environment_fault": Reason(
@@ -174,8 +175,13 @@ REFUSALS: dict[str, Reason] = {
     ),
     "target_fails": Reason("The decision's own call is answered by an error.", "None: it is no example to follow."),
     "failed_layer": Reason("A check of the decision failed.", "Repair it: curate repair."),
-    "level_below_execution": Reason(
-        "The decision is not confirmed up to execution.", "Diagnose and replay its attempt."
+    "level_below_wanted": Reason(
+        "The decision is not confirmed up to the level that the build asks for.",
+        "Diagnose and replay its attempt, or build with a lower --level.",
+    ),
+    "repeated_call": Reason(
+        "The same call was answered before without error, and nothing has changed since.",
+        "None: the prompt holds the answer.",
     ),
     "unconfirmed_prompt": Reason(
         "An answer in the prompt is not confirmed by execution.", "Replay in the environment of the log."

@@ -4,7 +4,7 @@ Messages are plain JSON objects with ``content`` always a string and ``arguments
 positional (``call_1``, ...). Names follow what trainers accept; RESERVED names would change what they do.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -19,9 +19,18 @@ RESERVED = frozenset(
     """.split()
 )
 
+Wanted = Literal["execution", "step", "task"]
+"""The levels that a build may ask for."""
+
+HELD_OUT = ("test", "validation", "valid", "val", "dev", "eval", "heldout", "held-out", "held_out")
+"""The splits that give no rows unless a build is told otherwise."""
+
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a row comes from and how much of it is confirmed; scalars only, absent values are null."""
+    """Where a row comes from and how much of it is confirmed; scalars only, absent values are null.
+
+    ``outcome`` is what is known of how the attempt ended that holds the trained decision; a fork has no end.
+    """
 
     sample_id: str
     kind: str
@@ -41,6 +50,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     error_labels_json: str
     attempt_index: int | None
     n_attempts: int
+    outcome: str | None
     context_digest: str
     tools_sha256: str | None
 
@@ -75,5 +85,5 @@ TRAINING_COLUMNS: dict[str, tuple[str, ...]] = {
 
 
 def sample_id(kind: str, training: dict[str, Any]) -> str:
-    """The name of a row: SHA-256 of its kind and its training columns."""
-    return digest(encode([kind, training]))
+    """The name of a row: SHA-256 of its kind and its training columns, in whatever order their keys are shown."""
+    return digest(encode(msgspec.json.decode(encode([kind, training]))))

@@ -6,12 +6,18 @@ from typing import Annotated
 import typer
 
 from curation.cli.options import JsonOption, StoreOption
+from schemas.rows import HELD_OUT, Wanted
 
 
 def build(
     out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder, or one that an earlier build wrote.")],
     kinds: Annotated[
         list[str] | None, typer.Argument(metavar="[KIND]...", help="first_action, recovery, preference; default all.")
+    ] = None,
+    level: Annotated[Wanted, typer.Option(help="How far a decision must be confirmed.")] = "execution",
+    hold_out: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SPLIT", help=f"A split that gives no rows; default {', '.join(HELD_OUT)}."),
     ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
@@ -21,4 +27,5 @@ def build(
     from curation.cli.options import open_store
     from curation.cli.output import finish
 
-    finish(build_rows(open_store(store), kinds or None, out), as_json=as_json)
+    result = build_rows(open_store(store), kinds or None, out, level=level, held_out=hold_out or HELD_OUT)
+    finish(result, as_json=as_json)

@@ -180,7 +180,8 @@ def test_no_column_has_a_name_that_trainers_give_a_meaning(kind: Kind) -> None:
 
 def test_call_ids_are_positional_whatever_the_log_says(desk: Desk) -> None:
     request = f"{REQUEST} And of B17?"
-    attempt = desk.attempt(request, [A17, ("get_stock", {"sku": "B17"})], OK, {"sku": "B17"}, A17, OK)
+    in_city = ("get_stock", {"sku": "A17", "city": "Hangzhou"})
+    attempt = desk.attempt(request, [A17, ("get_stock", {"sku": "B17"})], OK, {"sku": "B17"}, in_city, OK)
     desk.build("first_action")
     rows = sorted(map(json.loads, desk.rows("first_action")), key=lambda row: row["message"])
     assert {row["trajectory_id"] for row in rows} == {attempt}

@@ -189,10 +189,39 @@ def _(desk: Desk) -> None:
     desk.say(Verification(attempt, "semantics", "failed", RULE, 1, "1.0"))
 
 
-@case("level_below_execution", "preference")
+@case("level_below_wanted", "preference")
 def _(desk: Desk) -> None:
     fork = clean(desk)
     desk.say(Verification(fork, "semantics", "unknown", RULE, 1, "1.0"))
+
+
+@case("level_below_wanted", "first_action")
+def _(desk: Desk) -> None:
+    attempt = desk.attempt(REQUEST, A17, OK)
+    desk.say(Verification(attempt, "semantics", "unknown", RULE, 1, "1.0"))
+
+
+@case("level_below_wanted", "recovery")
+def _(desk: Desk) -> None:
+    attempt = desk.attempt(REQUEST, A18, BAD, A17, OK)
+    desk.say(Verification(attempt, "semantics", "unknown", RULE, 3, "3.0"))
+
+
+@case("repeated_call", "first_action")
+def _(desk: Desk) -> None:
+    desk.attempt(REQUEST, A17, OK, A17, OK)
+
+
+@case("repeated_call", "recovery")
+def _(desk: Desk) -> None:
+    desk.attempt(REQUEST, A17, OK, A18, BAD, A17, OK)
+
+
+@case("repeated_call", "preference")
+def _(desk: Desk) -> None:
+    wrong = desk.attempt(REQUEST, A17, OK, A18, BAD)
+    desk.find(wrong, 3)
+    desk.attempt(REQUEST, A17, OK, A17, OK, run="b")
 
 
 @case("unconfirmed_prompt", "first_action")
