@@ -13,7 +13,7 @@ from curation.correction import compensation, corrected_message, same_action, tu
 from curation.diagnosis.arguments import arguments_of, read_json
 from curation.diagnosis.derivation import underivable
 from curation.diagnosis.evidence import Case, read_case
-from curation.diagnosis.reversal import takes_back
+from curation.diagnosis.reversal import restores
 from curation.proposals import Proposal, ProposedCall
 from environments.protocol import EnvSpec
 from schemas.objects import Snapshot
@@ -183,8 +183,7 @@ def _recovery(case: Case, wrong: tuple[ToolCall, ...], proposal: Proposal, spec:
     if len(actions) > len(proposal.calls):
         reads = tuple(dict.fromkeys((*reads, "observation")))
     point = _after_answers(messages, proposal.message)
-    done_as_planned = _recovers(messages[point:], actions) and (len(actions) > 1 or not effects)
-    if done_as_planned or _takes_back_first(case._replace(spec=spec), point, effects, proposal):
+    if _restores_first(case, point, effects, proposal) if effects else _recovers(messages[point:], actions):
         return Refusal("recovered_in_log", f"message {point}")
     return _Branch(point, turns_of(point, actions), Correction(proposal.author, reads), bool(wrote))
 
@@ -212,11 +211,11 @@ def _recovers(rest: tuple[Message, ...], actions: tuple[ProposedCall, ...]) -> b
     )
 
 
-def _takes_back_first(case: Case, point: int, effects: list[ToolCall], proposal: Proposal) -> bool:
-    """Whether the log goes on with a call that takes the one effect back, in whatever way, and then the right one."""
+def _restores_first(case: Case, point: int, effects: list[ToolCall], proposal: Proposal) -> bool:
+    """Whether the log goes on with a call that brings the state before the mistake back, and then the right call."""
     messages = case.trajectory.messages
     undo = messages[point].tool_calls if point < len(messages) else ()
-    if len(effects) != 1 or len(undo) != 1 or not takes_back(read_case(case), effects[0], undo[0]):
+    if len(undo) != 1 or not restores(read_case(case), effects[0], undo[0]):
         return False
     return _recovers(messages[_after_answers(messages, point) :], proposal.calls[-1:])
 

@@ -14,9 +14,9 @@ def fork(
         list[str],
         typer.Option(
             metavar="JSON",
-            help='The right call: {"name": ..., "arguments": {...}}. What takes the mistake\'s effect back comes before '
-            "it, each call with a --call of its own: the clean fork holds only the last call; the recovery executes "
-            "all in order, and its row trains the first.",
+            help='The right call: {"name": ..., "arguments": {...}}. What takes the mistake\'s effect back comes '
+            "before it, each call with a --call of its own: the clean fork holds only the last call; the recovery "
+            "executes all in order, and its row trains the first.",
         ),
     ],
     environment: EnvironmentOption,

@@ -25,12 +25,23 @@ def declared_undo(write: ToolCall, answer: str, spec: EnvSpec) -> tuple[str, dic
 
 
 def takes_back(reading: Reading, write: ToolCall, later: ToolCall) -> bool:
-    """Whether a later call takes the effect of a write back: as is declared, or to the very state before the write."""
-    done, after = reading.executions.get(write.uid), reading.executions.get(later.uid)
-    if done is None or done.state_before is None or done.state_before == done.state_after:
+    """Whether a later call takes the effect of a write back, as is declared or as the states show."""
+    if not _wrote(reading, write):
         return False
-    if after is not None and after.state_after == done.state_before:
-        return True
-    answer, spec, arguments = reading.answers.get(write.uid), reading.case.spec, arguments_of(later)
+    answer, spec = reading.answers.get(write.uid), reading.case.spec
     undo = None if answer is None or spec is None else declared_undo(write, answer.text, spec)
-    return undo is not None and later.name == undo[0] and encode(arguments) == encode(undo[1])
+    declared = undo is not None and later.name == undo[0] and encode(arguments_of(later)) == encode(undo[1])
+    return declared or restores(reading, write, later)
+
+
+def restores(reading: Reading, write: ToolCall, later: ToolCall) -> bool:
+    """Whether the state after a later call is the very one before a write that changed it."""
+    before, after = reading.executions.get(write.uid), reading.executions.get(later.uid)
+    if not _wrote(reading, write) or before is None or after is None:
+        return False
+    return before.state_before == after.state_after
+
+
+def _wrote(reading: Reading, write: ToolCall) -> bool:
+    done = reading.executions.get(write.uid)
+    return done is not None and None is not done.state_before != done.state_after

@@ -14,7 +14,7 @@ from environments.protocol import EnvSpec
 from schemas.statements import Finding
 from schemas.trajectory import Author, Budget, MessageError
 from tests.diagnosis.toy import BOOK, BOOKING, INVENTORY, call, case, executed
-from tests.eight import TOOLS, say
+from tests.eight import TOOLS, Message, say
 
 UNKNOWN = {"error": "unknown_sku", "sku": "A18"}
 STOCK = {"sku": "A17", "city": "Hangzhou", "stock": 2}
@@ -164,6 +164,69 @@ def test_an_echo_of_a_wrong_value_is_no_source_of_it(tmp_path: Path) -> None:
     assert [item.message for item in diagnose(one).findings] == [1, 3]
     told = case(tmp_path, "A17?", *calls[:2], {"role": "user", "content": "and A18?"}, *calls[2:], outcome="unknown")
     assert [item.message for item in diagnose(told).findings] == [1]
+
+
+WRONG_BOOKING = call("book", {"sku": "A18", "qty": 1}, {"status": "booked"})
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        call("cancel", {"sku": "A18"}, {"status": "cancelled"}, "c2"),
+        call("cancel", {"sku": "A18"}, {"error": "not_booked"}, "c2"),
+        call("get_stock", {"sku": "A18"}, {"sku": "A18", "stock": 1}, "c2"),
+        call("book", {"sku": "A18", "qty": 1}, {"error": "out_of_stock"}, "c2"),
+    ],
+)
+def test_what_the_model_may_have_changed_may_be_looked_at_and_taken_back(tmp_path: Path, later: list[Message]) -> None:
+    one = case(tmp_path, "Book A17", *WRONG_BOOKING, *later, tools=None, spec=BOOKING, outcome="unknown")
+    assert found(one) == [("argument", 1, "unseen_value")]
+
+
+def test_a_number_that_the_model_wrote_may_be_taken_back_though_that_fails(tmp_path: Path) -> None:
+    """Without an answer that repeats it: 40 stands in the model's own call alone."""
+    booked = call("book", {"sku": "A17", "qty": 40}, {"status": "booked"})
+    refused = call("return_items", {"sku": "A17", "qty": 40}, {"error": "too_late"}, "c2")
+    one = case(tmp_path, "Book 2 of A17", *booked, *refused, tools=None, spec=BOOKING, outcome="unknown")
+    assert found(one) == []
+    never = call("return_items", {"sku": "A17", "qty": 40}, {"error": "too_late"})
+    only_that = case(tmp_path, "Return 2 of A17", *never, tools=None, spec=BOOKING, outcome="unknown")
+    assert found(only_that) == [("argument", 1, "unseen_value")]
+
+
+def test_a_write_of_unknown_fate_may_be_looked_at(tmp_path: Path) -> None:
+    for fate in (None, {"error": "timeout"}):
+        calls = [*call("book", {"sku": "A18"}, fate), *call("get_stock", {"sku": "A18"}, UNKNOWN, "c2")]
+        one = case(tmp_path, "Book A17", *calls, tools=BOTH, spec=BOOKING, outcome="unknown")
+        assert [item.message for item in diagnose(one).findings if item.label == "argument"] == [1]
+
+
+def test_a_write_that_failed_changed_nothing_to_look_at(tmp_path: Path) -> None:
+    calls = [*call("book", {"sku": "A18"}, UNKNOWN), *call("get_stock", {"sku": "A18"}, UNKNOWN, "c2")]
+    one = case(tmp_path, "Book A17", *calls, tools=BOTH, spec=BOOKING)
+    assert [item.message for item in diagnose(one).findings] == [1, 3]
+
+
+def test_calls_of_one_message_know_nothing_of_each_other(tmp_path: Path) -> None:
+    both = call("book", {"sku": "A18"}, {"status": "booked"})
+    both[0]["tool_calls"] += call("cancel", {"sku": "A18"}, call_id="c2")[0]["tool_calls"]
+    one = case(tmp_path, "Book A17", *both, tools=None, spec=BOOKING, outcome="unknown")
+    assert [(item.message, item.call) for item in diagnose(one).findings] == [(1, "1.0"), (1, "1.1")]
+
+
+def test_what_an_answer_without_an_error_says_was_seen(tmp_path: Path) -> None:
+    """The answer repeats the call's own wrong value; from then on the world itself has named it."""
+    calls = [
+        *call("get_stock", {"sku": "A18"}, {"sku": "A18", "stock": 1}),
+        *call("get_stock", {"sku": "A18"}, UNKNOWN, "c2"),
+    ]
+    assert found(case(tmp_path, "A17?", *calls, outcome="unknown")) == [("argument", 1, "unseen_value")]
+
+
+def test_an_error_names_what_its_own_call_did_not(tmp_path: Path) -> None:
+    hint = {"error": "unknown_sku", "sku": "A19", "similar": "A18"}
+    calls = [*call("get_stock", {"sku": "A19"}, hint), *call("get_stock", {"sku": "A18"}, UNKNOWN, "c2")]
+    assert [item.message for item in diagnose(case(tmp_path, "A17?", *calls)).findings] == [1]
 
 
 def test_values_of_earlier_answers_are_known(tmp_path: Path) -> None:
@@ -373,6 +436,21 @@ def test_nothing_is_held_against_the_model_after_a_contradiction(tmp_path: Path)
     )
     contradicted = one._replace(verifications=(executed(one, "3.0", "different"),))
     assert found(contradicted) == [("format", 1, "arguments_not_json"), ("undetermined", 3, "contradicted_record")]
+
+
+def test_what_stands_before_a_contradicted_call_of_the_same_message_stays(tmp_path: Path) -> None:
+    asked = [call("get_stock", '{"sku":', call_id="c1"), call("get_stock", {"sku": "A17"}, call_id="c2")]
+    asked[0][0]["tool_calls"] += [
+        *asked[1][0]["tool_calls"],
+        *call("get_stock", {"sku": "A18"}, call_id="c3")[0]["tool_calls"],
+    ]
+    one = case(tmp_path, "How many A17 are left?", asked[0][0], outcome="unknown")
+    assert [item.call for item in diagnose(one).findings] == ["1.0"]
+    contradicted = one._replace(verifications=(executed(one, "1.1", "different"),))
+    assert [(item.detail, item.call) for item in diagnose(contradicted).findings] == [
+        ("arguments_not_json", "1.0"),
+        ("contradicted_record", "1.1"),
+    ]
 
 
 def test_an_empty_run_is_diagnosed_too(tmp_path: Path) -> None:

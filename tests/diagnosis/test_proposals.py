@@ -11,8 +11,9 @@ from curation.diagnosis.evidence import read_case
 from curation.diagnosis.recovery import recoveries
 from curation.errors import UsageError
 from curation.proposals import propose, read_proposals
+from environments.protocol import Undo
 from schemas.trajectory import Author
-from tests.diagnosis.toy import call, case, executed
+from tests.diagnosis.toy import INVENTORY, call, case, executed
 from tests.eight import Message
 
 UNKNOWN = {"error": "unknown_sku", "sku": "A18"}
@@ -128,6 +129,28 @@ def test_an_unconfirmed_call_is_no_recovery(tmp_path: Path) -> None:
 def test_the_same_call_again_is_no_recovery(tmp_path: Path) -> None:
     one = recovered(tmp_path, "The usual one?", right={"sku": "A18"})
     assert recoveries(read_case(one), diagnose(one).findings) == ()
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_taking_the_effect_back_is_no_recovery_yet(tmp_path: Path, declared: bool) -> None:
+    """By the environment's declaration or by the states; the right call after it is the recovery."""
+    move = {"item": "A18", "shelf": "s-2"}
+    calls = [
+        *call("move", move, {"item": "A18", "before": "s-1"}),
+        *call("move", move | {"shelf": "s-1"}, {"item": "A18", "before": "s-2"}, "c2"),
+        *call("move", {"item": "A17", "shelf": "s-2"}, {"item": "A17", "before": "s-1"}, "c3"),
+    ]
+    undo = Undo("move", {"item": ("arguments", "item"), "shelf": ("answer", "before")})
+    spec = INVENTORY._replace(effects={"move": "write"}, undo={"move": undo} if declared else {})
+    one = case(tmp_path, "Move A17 to s-2", *calls, tools=None, spec=spec, outcome="unknown")
+    (finding,) = diagnose(one).findings
+    states = [("a", "b"), ("b", "c" if declared else "a"), ("c", "d")]
+    checked = tuple(
+        executed(one, f"{message}.0", state=before, after=after)
+        for message, (before, after) in zip((1, 3, 5), states, strict=True)
+    )
+    found = recoveries(read_case(one._replace(verifications=checked)), (finding,))
+    assert [(item.call, item.recovered_call) for item in found] == [("1.0", "5.0")]
 
 
 def test_two_wrong_values_are_swapped_together(tmp_path: Path) -> None:
