@@ -100,8 +100,12 @@ def refuse_effect(plan: Plan, recovery: Forked, clean: Forked | None) -> Refusal
         return None
     if clean is not None and clean.verified and clean.settled == recovery.settled:
         return None
-    wanted = clean.settled if clean is not None and clean.verified else "no clean fork"
-    return Refusal("effect_not_undone", f"ends in {recovery.settled}, against {wanted}")
+    left = f"the recovery leaves the world in state {(recovery.settled or 'unknown')[:12]}"
+    if clean is None or not clean.verified:
+        return Refusal("effect_not_undone", f"{left}, and there is no verified clean fork to compare it with")
+    return Refusal(
+        "effect_not_undone", f"{left}, without the mistake it would be in {(clean.settled or 'unknown')[:12]}"
+    )
 
 
 def _reach(plan: Plan, world: World, blobs: Blobs) -> _Branch | Refusal:

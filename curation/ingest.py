@@ -20,11 +20,13 @@ from curation.importers.formats import detect, find
 from curation.prepared import Chunk, Entry, Reading, prepare
 from curation.readers import Readers
 from curation.store import Batch, Store
+from curation.store.files import is_table
 from schemas.canonical import digest
 from schemas.objects import Object, Sighting
 
 _CHUNK_RECORDS = 1_000
 _CHUNK_BYTES = 8 * 2**20
+_LISTED = 10
 
 
 class Source(NamedTuple):
@@ -64,10 +66,19 @@ class FormatCount(msgspec.Struct):
     quarantined: int
 
 
+class Quarantined(msgspec.Struct):
+    """A record that is no attempt: its file, its line or index (from 1), the code, and the words of what refused it."""
+
+    file: str
+    place: int
+    code: str
+    detail: str | None
+
+
 class IngestResult(msgspec.Struct):
     """What an import did; accepted + duplicates + quarantined = read. Files passed over hold no log.
 
-    ``seconds`` is for whoever holds a clock.
+    ``quarantine`` holds the first ten of the quarantined. ``seconds`` is for whoever holds a clock.
     """
 
     read: int
@@ -75,6 +86,7 @@ class IngestResult(msgspec.Struct):
     duplicates: int
     quarantined: int
     reasons: dict[str, int]
+    quarantine: list[Quarantined]
     warnings: dict[str, int]
     tasks: int
     seconds: float
@@ -86,8 +98,9 @@ class IngestResult(msgspec.Struct):
 def find_sources(paths: Sequence[Path], format_name: str) -> Sources:
     """The files of these paths, folders taken whole, each with its importer; ``auto`` decides by content.
 
-    A file that is named must be of a known format, one inside a folder is passed over where it is of none. Raises
-    UsageError for the first, and for a folder without a log.
+    A file that is named must be of a known format, one inside a folder is passed over where it is of none, and so is
+    what is hidden there (its name starts with a dot) and what is a store. Raises UsageError for a named file of no
+    format, and for a folder without a log.
     """
     files: dict[Path, Source] = {}
     passed_over: dict[str, str] = {}
@@ -96,14 +109,28 @@ def find_sources(paths: Sequence[Path], format_name: str) -> Sources:
             files[path] = _source(path, format_name)
             continue
         before = len(files)
-        for file in sorted(inside for inside in path.rglob("*") if inside.is_file()):
+        for file in _files_in(path, passed_over):
             try:
                 files[file] = _source(file, format_name)
             except UsageError as error:
-                passed_over[file.as_posix()] = str(error)
+                passed_over[file.as_posix()] = str(error).removeprefix(f"{file}: ")
         if len(files) == before:
             raise UsageError(f"{path}: no log of a known format in this folder; name one, with --format")
     return Sources(tuple(files.values()), passed_over)
+
+
+def _files_in(folder: Path, passed_over: dict[str, str]) -> Iterator[Path]:
+    """The files of a folder and of those in it, in order."""
+    for inside in sorted(folder.iterdir()):
+        if inside.name.startswith("."):
+            passed_over[inside.as_posix()] = "hidden; name it to import it"
+        elif inside.is_file():
+            yield inside
+        elif inside.is_dir() and not inside.is_symlink():
+            if is_table(inside.as_posix(), "trajectories"):
+                passed_over[inside.as_posix()] = "a store, no log"
+            else:
+                yield from _files_in(inside, passed_over)
 
 
 def _source(path: Path, format_name: str) -> Source:
@@ -172,6 +199,7 @@ def _count(store: Store, sources: Sources, batch: Batch) -> IngestResult:
         duplicates=read - quarantined - accepted,
         quarantined=quarantined,
         reasons={row["name"]: row["n"] for row in counts if row["what"] == "reason"},
+        quarantine=_quarantined(store, batch),
         warnings={row["name"]: row["n"] for row in counts if row["what"] == "warning"},
         tasks=sum(row["n"] for row in counts if row["what"] == "tasks"),
         seconds=0.0,
@@ -182,6 +210,15 @@ def _count(store: Store, sources: Sources, batch: Batch) -> IngestResult:
             for row in formats
         },
     )
+
+
+def _quarantined(store: Store, batch: Batch) -> list[Quarantined]:
+    first = store.sql(
+        """SELECT name AS file, place, code, detail FROM sightings
+           WHERE id IN (SELECT unnest(?)) AND code IS NOT NULL ORDER BY name, place LIMIT ?""",
+        [sorted(batch.ids("sightings")), _LISTED],
+    )
+    return [Quarantined(**row) for row in first.to_pylist()]
 
 
 @contextmanager

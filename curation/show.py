@@ -4,34 +4,16 @@ from typing import Any
 
 import msgspec
 
+from curation.selections import DecisionLine, Line, Place, RowView, decided, message_lines, places_of, view_row
 from curation.store import Store
 from curation.store.lookup import Named, resolve_trajectory
 from curation.store.store import check_name
 from schemas.canonical import encode
-from schemas.display import clean_line
-from schemas.reasons import REFUSALS, REPAIR, sentence_of
-from schemas.trajectory import Message, Trajectory, text_of
+from schemas.reasons import REPAIR, sentence_of
+from schemas.trajectory import Trajectory
 
 _LINE = 160
 _PREVIEW = 2_000
-
-
-class Place(msgspec.Struct):
-    """Where something was read: file, line or index, first byte, and the stored raw bytes."""
-
-    file: str
-    place: int
-    offset: int
-    raw: str
-
-
-class Line(msgspec.Struct):
-    """One message, shortened for a person."""
-
-    message: int
-    role: str
-    text: str
-    calls: str
 
 
 class FindingLine(msgspec.Struct):
@@ -64,20 +46,6 @@ class ForkLine(msgspec.Struct):
     branch_point: int
 
 
-class DecisionLine(msgspec.Struct):
-    """What a build decided: kept, or every check it failed with the values that did not agree."""
-
-    build: str
-    kind: str
-    message: int | None
-    kept: bool
-    sample: str | None
-    failed: str
-    why: str
-    child: str | None
-    partner: str | None
-
-
 class TrajectoryView(msgspec.Struct):
     """A trajectory with all that is said about it."""
 
@@ -101,16 +69,7 @@ class TrajectoryView(msgspec.Struct):
     forks: list[ForkLine]
     refused_repairs: dict[str, str]
     selections: list[DecisionLine]
-    read_from: list[Place]
-
-
-class RowView(msgspec.Struct):
-    """A training row: every decision behind it, down to the log lines."""
-
-    sample: str
-    kind: str
-    behind: list[DecisionLine]
-    chain: list[str]
+    other_builds: list[str]
     read_from: list[Place]
 
 
@@ -148,15 +107,18 @@ class AttemptList(msgspec.Struct):
 View = TrajectoryView | RowView | BytesView
 
 
-def show(store: Store, named: Named) -> View:
-    """What the store knows about a resolved id; of a torn store, the bytes. Raises NotFoundError or StoreError."""
+def show(store: Store, named: Named, build: str | None = None) -> View:
+    """What the store knows about a resolved id; of a torn store, the bytes.
+
+    Decisions are those of ``build``, or without one, of each kind's newest. Raises NotFoundError or StoreError.
+    """
     if any(store.torn.values()):
         return _bytes_alone(store, named)
     match named.kind:
         case "trajectory" | "attempt":
-            return _trajectory(store, resolve_trajectory(store, named.id))
+            return _trajectory(store, resolve_trajectory(store, named.id), build)
         case "row":
-            return _row(store, named.id)
+            return view_row(store, named.id, build)
         case "object":
             kind = store.sql("SELECT kind FROM objects WHERE id = ?", [named.id])["kind"][0].as_py()
             data = store.object(named.id)
@@ -190,7 +152,7 @@ def list_attempts(store: Store, limit: int) -> AttemptList:
         """,
         [limit],
     ).to_pylist()
-    lines = [AttemptLine(**{**row, "attempt": row["attempt"][:16]}) for row in rows]
+    lines = [AttemptLine(**row) for row in rows]
     return AttemptList(total, len(lines), lines)
 
 
@@ -201,7 +163,7 @@ def _bytes_alone(store: Store, named: Named) -> BytesView:
     return BytesView(named.id, named.kind, len(data), data[:_PREVIEW].decode("utf-8", "replace"))
 
 
-def _trajectory(store: Store, identity: str) -> TrajectoryView:
+def _trajectory(store: Store, identity: str, build: str | None) -> TrajectoryView:
     trajectory = store.trajectory(identity)
     attempts = store.sql("SELECT * FROM attempts WHERE trajectory_id = ?", [identity]).to_pylist()
     attempt: dict[str, Any] = attempts[0] if attempts else {}
@@ -209,6 +171,7 @@ def _trajectory(store: Store, identity: str) -> TrajectoryView:
     facts = store.sql(
         "SELECT field, value FROM effective_annotations WHERE trajectory = ? ORDER BY field", [identity]
     ).to_pylist()
+    selections, others = decided(store, "trajectory = ? OR child = ?", [identity, identity], build)
     repairs = {row["field"]: row["value"] for row in facts if row["field"].startswith("repair.")}
     return TrajectoryView(
         id=identity,
@@ -225,7 +188,7 @@ def _trajectory(store: Store, identity: str) -> TrajectoryView:
         corrected_by=_correction(trajectory),
         restored_by=fork.restore.kind if fork else None,
         facts={row["field"]: row["value"] for row in facts if row["field"] not in repairs},
-        messages=[_line(index, message) for index, message in enumerate(trajectory.messages)],
+        messages=message_lines(trajectory, 0, len(trajectory.messages), _LINE),
         findings=_findings(store, identity),
         checks=_checks(store, identity),
         forks=[
@@ -237,30 +200,10 @@ def _trajectory(store: Store, identity: str) -> TrajectoryView:
             ).to_pylist()
         ],
         refused_repairs={field: _explained(value) for field, value in repairs.items()},
-        selections=_decisions(store, "trajectory = ? OR child = ?", [identity, identity]),
-        read_from=_places(store, identity),
+        selections=selections,
+        other_builds=others,
+        read_from=places_of(store, identity),
     )
-
-
-def _row(store: Store, sample: str) -> RowView:
-    behind = _decisions(store, "sample = ? AND kept", [sample])
-    origins = store.sql(
-        "SELECT DISTINCT trajectory, child, attempt FROM selections WHERE sample = ? AND kept ORDER BY ALL", [sample]
-    ).to_pylist()
-    chain, places = [f"row {sample}"], []
-    for origin in origins:
-        if origin["child"] is not None:
-            fork = store.trajectory(origin["child"]).fork
-            if fork is not None:
-                chain.append(
-                    f"{fork.kind} fork {origin['child']}, branched from {fork.parent} at message {fork.branch_point}, "
-                    f"corrected by {fork.correction.author.kind} {fork.correction.author.name}".rstrip()
-                )
-        chain.append(f"attempt {origin['attempt']}, record {origin['trajectory']}")
-        found = _places(store, origin["trajectory"])
-        chain.extend(f"read from {place.file}, line or item {place.place}, raw bytes {place.raw}" for place in found)
-        places.extend(found)
-    return RowView(sample, behind[0].kind, behind, chain, places)
 
 
 def _findings(store: Store, identity: str) -> list[FindingLine]:
@@ -299,42 +242,6 @@ def _checks(store: Store, identity: str) -> list[CallLine]:
     ]
 
 
-def _decisions(store: Store, where: str, params: list[str]) -> list[DecisionLine]:
-    rows = store.sql(
-        f"""SELECT record, build, kind, message, kept, sample, failed, child, partner
-            FROM selections WHERE {where} ORDER BY build, kind, message, child, partner""",
-        params,
-    ).to_pylist()
-    return [
-        DecisionLine(
-            row["build"][:16],
-            row["kind"],
-            row["message"],
-            row["kept"],
-            row["sample"],
-            ", ".join(row["failed"] or ()),
-            "; ".join(_difference(item) for item in msgspec.json.decode(row["record"]).get("detail", ()))
-            or "; ".join(sentence_of(REFUSALS, code) for code in row["failed"] or ()),
-            row["child"],
-            row["partner"],
-        )
-        for row in rows
-    ]
-
-
-def _places(store: Store, identity: str) -> list[Place]:
-    rows = store.sql(
-        """SELECT name AS file, place, "offset", raw FROM sightings WHERE trajectory = ? ORDER BY name, place""",
-        [identity],
-    ).to_pylist()
-    return [Place(**row) for row in rows]
-
-
-def _line(index: int, message: Message) -> Line:
-    calls = ", ".join(f"{call.name}({call.arguments_text})" for call in message.tool_calls)
-    return Line(index, message.role, clean_line(text_of(message.content), _LINE), clean_line(calls, _LINE))
-
-
 def _revision(store: Store, identity: str) -> str | None:
     rows = store.sql("SELECT later FROM revised WHERE id = ? ORDER BY later", [identity])["later"].to_pylist()
     return rows[0] if rows else None
@@ -353,11 +260,6 @@ def _pointer(item: dict[str, Any]) -> str:
     value = f" = {item['value']!r}" if "value" in item else ""
     note = f" ({item['note']})" if "note" in item else ""
     return f"{item['kind']} {' '.join(where)}{value}{note}"
-
-
-def _difference(item: dict[str, Any]) -> str:
-    values = " / ".join(clean_line(str(item[side]), _LINE) for side in ("left", "right") if side in item)
-    return f"{item['check']}: {item['field']} {values}".rstrip()
 
 
 def _explained(code: str) -> str:

@@ -19,11 +19,12 @@ _COUNTED_AS: dict[Method, str] = {
 
 
 class Column(NamedTuple):
-    """A heading, what it means, and the text of a row under it."""
+    """A heading, what it means, the text of a row under it, and whether that may take two lines."""
 
     heading: str
     meaning: str
     cell: Callable[[Row], str]
+    wraps: bool = False
 
 
 def percent(share: float | None) -> str:
@@ -74,11 +75,17 @@ COLUMNS: tuple[Column, ...] = (
         "Without unknown and faults",
         "kept of the attempts with a verdict and without fault, 95 % interval; the same where there are no others",
         lambda row: _verdicts(row),
+        wraps=True,
     ),
     Column("Successes", "attempts with outcome success", lambda row: f"{row.successes:,}"),
     Column("Tasks kept", "tasks with a kept attempt, of all tasks", lambda row: f"{row.tasks_kept:,} of {row.tasks:,}"),
     Column("Attempts per kept", "also the weight back to the mix of all attempts", lambda row: _weight(row)),
-    Column("Wilson on", "what the interval of the retention counts as independent", lambda row: _counted_as(row)),
+    Column(
+        "Wilson on",
+        "what the interval of the retention counts as independent",
+        lambda row: _counted_as(row),
+        wraps=True,
+    ),
 )
 
 

@@ -1,6 +1,7 @@
 """``curate``: mounts the verbs and turns our errors into one line and an exit code."""
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -20,14 +21,33 @@ from curation.cli import (
 )
 from curation.errors import CurationError
 
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"curate {version('curation')}")
+        raise typer.Exit
+
+
 app = typer.Typer(
     name="curate",
-    help="Turn the failures in agent logs into training data that can be trusted.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+@app.callback()
+def curate(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Turn the failures in agent logs into training data that can be trusted."""
+
+
 app.command("init")(init.init)
 app.command("import")(importing.import_)
 app.command("annotate")(annotate.annotate)
@@ -56,7 +76,7 @@ def main() -> None:
     except Exception as error:
         from environments.protocol import EnvironmentFailure
 
-        if not isinstance(error, EnvironmentFailure):
+        if not isinstance(error, EnvironmentFailure | OSError):
             raise
         _refuse(error)
 

@@ -1,5 +1,6 @@
 """``curate report``: what a selection did."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -36,9 +37,11 @@ def selection_bias(
 ) -> None:
     """What filtering keeps of every stratum, with intervals, attempts spent, and what is missing afterwards."""
     from builders.output import read_build_id
+    from curation.cli.document import print_document
     from curation.cli.options import open_store
     from curation.cli.output import finish
     from curation.errors import UsageError
+    from reports.document import document
     from reports.markdown import markdown
     from reports.page import page
     from reports.selection_bias import SelectionBias
@@ -56,4 +59,9 @@ def selection_bias(
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(faces[out.suffix](result), encoding="utf-8")
-    finish(result, as_json=as_json, text=markdown(result))
+    if as_json:
+        finish(result, as_json=True)
+    elif sys.stdout.isatty():
+        print_document(document(result))
+    else:
+        sys.stdout.write(markdown(result))

@@ -1,5 +1,6 @@
 """``curate sql``: one query over the store's tables and views."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -14,7 +15,8 @@ def sql(
 ) -> None:
     """Query the tables trajectories, objects, sightings, annotations, findings, verifications and selections.
 
-    The views attempts, effective_annotations, effective_findings and effective_verifications say what holds.
+    The views attempts, effective_annotations, effective_findings and effective_verifications say what holds. A column
+    whose name is taken gets a number.
     """
     import msgspec
 
@@ -26,5 +28,19 @@ def sql(
         rows: list[dict[str, object]]
 
     table = open_store(store).sql(query)
-    rows = table.to_pylist(maps_as_pydicts="lossy")
-    finish(QueryResult(table.column_names, rows), as_json=as_json)
+    columns = _distinct(table.column_names)
+    rows = table.rename_columns(columns).to_pylist(maps_as_pydicts="lossy")
+    finish(QueryResult(columns, rows), as_json=as_json, whole=True)
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    """The names in their order, those that were there before with the first free number: ``a``, ``a_1``."""
+    listed = list(names)
+    found: dict[str, None] = {}
+    for name in listed:
+        free, number = name, 0
+        while free in found or (number and free in listed):
+            number += 1
+            free = f"{name}_{number}"
+        found[free] = None
+    return list(found)

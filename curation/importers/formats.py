@@ -7,6 +7,7 @@ from curation.importers import openai_chat, tau_bench
 from curation.importers.face import Importer
 
 HEAD_BYTES = 1 << 18
+_COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")  # gzip, zip, bzip2, xz, zstd
 
 IMPORTERS: dict[str, Importer] = {module.IMPORTER.name: module.IMPORTER for module in (openai_chat, tau_bench)}
 
@@ -30,7 +31,18 @@ def detect(path: Path) -> Importer:
         case [importer]:
             return importer
         case []:
-            raise UsageError(f"{path}: not a log of a known format ({', '.join(IMPORTERS)}); name it with --format")
+            known = ", ".join(IMPORTERS)
+            raise UsageError(f"{path}: not a log of a known format ({known}); {_way_out(head)}")
         case _:
             names = ", ".join(importer.name for importer in fitting)
             raise UsageError(f"{path}: could be any of {names}; name the format with --format")
+
+
+def _way_out(head: bytes) -> str:
+    if head.startswith(_COMPRESSED):
+        return "it is compressed: decompress it first"
+    if head.lstrip()[:1] in (b"[", b"{"):
+        return (
+            "it is JSON: write chats as one object a line, each with its `messages`, or name the format with --format"
+        )
+    return "name it with --format"

@@ -36,6 +36,11 @@ class StagedFile(NamedTuple):
     rows: int
 
 
+def is_table(uri: str, table: str) -> bool:
+    """Whether there is a table of that name."""
+    return DeltaTable.is_deltatable(f"{uri}/{table}")
+
+
 def create_table(uri: str, table: str) -> None:
     """A new, empty, append-only table. Raises StoreError where there is one."""
     try:

@@ -35,10 +35,16 @@ class Store:
 
     @classmethod
     def create(cls, uri: str) -> Self:
-        """A new, empty store. Raises StoreError where there is one already."""
+        """A new, empty store; one whose creation was cut off is completed. Raises StoreError where there is one."""
         if files.is_local(uri):
             Path(uri).mkdir(parents=True, exist_ok=True)
-        for table in TABLES:
+        missing = [table for table in TABLES if not files.is_table(uri.rstrip("/"), table)]
+        if not missing:
+            raise StoreError(
+                f"{uri!r} is a store already: import into it (`curate show` lists what it holds), or name a new place "
+                "with --store URI"
+            )
+        for table in missing:
             files.create_table(uri.rstrip("/"), table)
         return cls(uri)
 
