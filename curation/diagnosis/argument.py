@@ -46,13 +46,18 @@ def find(reading: Reading) -> Iterator[Finding]:
 def right_value(reading: Reading, index: int, call: ToolCall, path: str) -> Candidate | None:
     """The one value of the request that belongs at a place of a call instead of the one that stands there.
 
-    Read from the messages before the call and the tool's schema alone. None where there is none, or not only one.
+    Read from the messages before the call and the tool's schema alone. Of several, those that calls of the same tool
+    beside it hold already are left out. None where there is none, or not only one.
     """
     arguments = arguments_of(call)
     value = dict(leaves(arguments)).get(path)
     if arguments is None or value is None or reading.length(index, "user") > MAX_READ:
         return None
     found = candidates(value, reading.messages[:index])
+    if len(found) > 1:
+        beside = (other for at, other in reading.calls if at == index and other.name == call.name)
+        taken = {_folded(item) for other in beside for _, item in leaves(arguments_of(other))}
+        found = tuple(candidate for candidate in found if _folded(candidate.value) not in taken)
     return found[0] if len(found) == 1 and _fits(reading, index, call, arguments, path, found[0]) else None
 
 
@@ -125,6 +130,10 @@ def _fits(reading: Reading, index: int, call: ToolCall, arguments: Any, path: st
         return False
     parameters = reading.parameters(call.name)
     return parameters is None or not check_arguments(parameters, swap(arguments, {path: value})).problems
+
+
+def _folded(value: Any) -> Any:
+    return fold(value) if isinstance(value, str) else value
 
 
 def _typed(value: Any) -> bool:

@@ -214,6 +214,25 @@ def test_calls_of_one_message_know_nothing_of_each_other(tmp_path: Path) -> None
     assert [(item.message, item.call) for item in diagnose(one).findings] == [(1, "1.0"), (1, "1.1")]
 
 
+def beside(*skus: str) -> list[Message]:
+    (first, *others) = (call("get_stock", {"sku": sku}, call_id=f"c{n}")[0] for n, sku in enumerate(skus))
+    return [first | {"tool_calls": [made for one in (first, *others) for made in one["tool_calls"]]}]
+
+
+def test_of_two_things_asked_for_the_call_beside_it_leaves_one(tmp_path: Path) -> None:
+    one = case(tmp_path, "Compare A17 with B17", *beside("A17", "B18"), outcome="unknown")
+    finding = only(one)
+    assert (finding.call, finding.evidence[0].value) == ("1.1", "B17")
+    proposal = propose(one, finding)
+    assert proposal is not None
+    assert [bytes(item.arguments) for item in proposal.calls] == [b'{"sku":"B17"}']
+
+
+@pytest.mark.parametrize("skus", [("A18", "B18"), ("A17", "B17", "B18"), ("B18",), ("A17", "B17")])
+def test_where_none_or_several_are_left_no_value_is_called_wrong(tmp_path: Path, skus: tuple[str, ...]) -> None:
+    assert found(case(tmp_path, "Compare A17 with B17", *beside(*skus), outcome="unknown")) == []
+
+
 def test_what_an_answer_without_an_error_says_was_seen(tmp_path: Path) -> None:
     """The answer repeats the call's own wrong value; from then on the world itself has named it."""
     calls = [

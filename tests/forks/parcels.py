@@ -22,7 +22,7 @@ def send(parcels: Parcels, order: str, city: str) -> dict[str, Any]:
     return {"order": order, "city": city, "before": before}
 
 
-def find(parcels: Parcels, order: str) -> dict[str, Any]:
+def find(parcels: Parcels, order: str, part: str = "all") -> dict[str, Any]:
     """Look up where an order goes."""
     return {"order": order, "city": parcels.value[order]} if order in parcels.value else {"error": "unknown_order"}
 
@@ -33,7 +33,7 @@ def arguments(*names: str) -> dict[str, Any]:
 
 TOOLS = Toolbox(
     Tool("send", "Change where an order goes", arguments("order", "city"), "write", send),
-    Tool("find", "Look up an order", arguments("order"), "read", find),
+    Tool("find", "Look up an order", arguments("order") | {"additionalProperties": True}, "read", find),
 )
 UNDO = Undo("send", {"order": ("arguments", "order"), "city": ("answer", "before")})
 

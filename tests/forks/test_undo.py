@@ -60,6 +60,16 @@ def trained(desk: Desk, column: str = "completion") -> list[dict[str, str]]:
     return [row[column][0]["tool_calls"][0]["function"]["arguments"] for row in rows]
 
 
+def test_the_same_wrong_thing_looked_up_again_recovers_nothing(desk: Desk) -> None:
+    """The world answered the first look without an error, so that the second is no finding of its own."""
+    more: Call = ("find", {"order": "O-1004", "part": "city"})
+    process(desk, DECLARED, LOOK, {"order": "O-1004", "city": "Kiel"}, more, {"order": "O-1004", "city": "Kiel"})
+    assert wrong(desk) == [1]
+    assert trained(desk) == [{"order": "O-1003"}]
+    (logged,) = [line for line in desk.lines("recovery") if line["child"] is None]
+    assert "same_action" in logged["failed"]
+
+
 @pytest.mark.parametrize("world", [DECLARED, UNDECLARED])
 def test_an_undo_is_no_mistake_and_with_the_right_call_the_recovery_in_the_log(desk: Desk, world: str) -> None:
     done = process(desk, world, WRONG, SENT_WRONG, UNDO, SENT_BACK, RIGHT, SENT_RIGHT)
