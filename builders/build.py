@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from builders.checks import CHECKS
-from builders.discover import PARTNERS, count_held_out, discover, find_splits, fold_split
+from builders.discover import PARTNERS, count_attempts, discover, find_splits, fold_split
 from builders.judge import judge
 from builders.output import File, RowFile, refuse_place, reload, replacing, write_card, write_manifest
 from curation.errors import UsageError
@@ -108,7 +108,7 @@ def build(
                 files[kind] = file
         write_card(folder, identity, files)
         reload(folder, files)
-        result = _result(store, identity, out, tallies, files, count_held_out(store, splits))
+        result = _result(store, identity, out, tallies, files, splits)
         facts: dict[str, Any] = {"build": identity, "rules": RULES, "options": options, "store": read}
         counted = {name: getattr(result, name) for name in _COUNTED}
         write_manifest(folder, msgspec.to_builtins({**facts, **counted}), files)
@@ -176,14 +176,10 @@ def _result(
     out: Path,
     tallies: dict[Kind, _Tally],
     files: dict[Kind, File],
-    held_out: tuple[int, int],
+    held_out: Sequence[str],
 ) -> BuildResult:
     kept = sorted(set[str]().union(*(tally.attempts for tally in tallies.values())))
-    totals = store.sql(
-        "SELECT count(*) AS attempts, count(DISTINCT task_key) AS tasks, "
-        "count(DISTINCT task_key) FILTER (attempt_id IN (SELECT unnest(?))) AS kept FROM attempts",
-        [kept],
-    ).to_pylist()[0]
+    totals = count_attempts(store, held_out, kept)
     kinds: dict[str, KindResult] = {
         kind: KindResult(
             tally.candidates,
@@ -198,5 +194,13 @@ def _result(
         for kind, tally in tallies.items()
     }
     return BuildResult(
-        identity, str(out), kinds, totals["attempts"], len(kept), totals["tasks"], totals["kept"], *held_out
+        identity,
+        str(out),
+        kinds,
+        totals.attempts,
+        len(kept),
+        totals.tasks,
+        totals.tasks_kept,
+        totals.held_out_attempts,
+        totals.held_out_tasks,
     )

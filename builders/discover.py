@@ -5,6 +5,7 @@ candidate gives one line that says why. Lines come sorted by task, attempt and d
 """
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -31,8 +32,10 @@ def discover(store: Store, kind: Kind, held_out: Sequence[str], partners: int = 
 def find_splits(store: Store, names: Sequence[str]) -> tuple[str, ...]:
     """The splits of a store that names mean, as it writes them; case and space around a name do not count."""
     wanted = set(map(fold_split, names))
-    written = store.sql("SELECT DISTINCT split FROM attempts WHERE split IS NOT NULL ORDER BY split")["split"]
-    return tuple(split for split in written.to_pylist() if fold_split(split) in wanted)
+    query = (
+        "SELECT DISTINCT value FROM effective_annotations WHERE field = 'split' AND value IS NOT NULL ORDER BY value"
+    )
+    return tuple(split for split in store.sql(query)["value"].to_pylist() if fold_split(split) in wanted)
 
 
 def fold_split(name: str) -> str:
@@ -40,15 +43,30 @@ def fold_split(name: str) -> str:
     return name.strip().casefold()
 
 
-def count_held_out(store: Store, held_out: Sequence[str]) -> tuple[int, int]:
-    """How many attempts are held out by their split, their task or their group, and the tasks of which all are."""
-    query = f"""
-        WITH options AS (SELECT ?::VARCHAR[] AS held_out), {_LIVE} SELECT
-            (SELECT count(*) FROM tested WHERE test IS NOT NULL) AS attempts,
-            (SELECT count(*) FROM (SELECT 1 FROM tested GROUP BY task_key HAVING bool_and(test IS NOT NULL))) AS tasks
+class Totals(NamedTuple):
+    """How many attempts and tasks a store has, and how many of them are held out; of tasks also how many are kept."""
+
+    attempts: int
+    tasks: int
+    tasks_kept: int
+    held_out_attempts: int
+    held_out_tasks: int
+
+
+def count_attempts(store: Store, held_out: Sequence[str], kept: Sequence[str]) -> Totals:
+    """Count the live attempts; ``kept`` are those of which a decision is.
+
+    An attempt is held out by its split, its task or its group, a task where all its attempts are.
     """
-    (counted,) = store.sql(query, [list(held_out)]).to_pylist()
-    return counted["attempts"], counted["tasks"]
+    query = f"""
+        WITH options AS (SELECT ?::VARCHAR[] AS held_out), {_LIVE}, tasks AS (
+            SELECT count(*) AS attempts, count(test) AS held, bool_or(attempt_id IN (SELECT unnest(?))) AS kept
+            FROM tested GROUP BY task_key
+        )
+        SELECT coalesce(sum(attempts), 0)::INTEGER, count(*), count(*) FILTER (kept),
+            coalesce(sum(held), 0)::INTEGER, count(*) FILTER (held = attempts) FROM tasks
+    """
+    return Totals(*(column[0].as_py() for column in store.sql(query, [list(held_out), list(kept)]).columns))
 
 
 def _listed(words: frozenset[str] | tuple[str, ...]) -> str:

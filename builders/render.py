@@ -3,19 +3,22 @@
 Arguments stand in the order in which the model wrote them, as that is what it is served and what it learns to write.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
-from builders.candidate import Candidate
+from builders.candidate import Candidate, offered_tools
 from curation.diagnosis.arguments import read_json
 from schemas.canonical import encode
 from schemas.rows import Provenance
 from schemas.selection import Kind
 from schemas.trajectory import Json, Message, ToolCall, text_of
+
+NO_ORDERS: Mapping[str, str] = MappingProxyType({})
 
 
 class Ids:
@@ -40,22 +43,20 @@ class Ids:
 
 
 def render_messages(
-    messages: Sequence[Message], ids: Ids, *, reasoning: bool = True, like: Sequence[ToolCall] = ()
+    messages: Sequence[Message], ids: Ids, *, reasoning: bool = True, orders: Mapping[str, str] = NO_ORDERS
 ) -> list[dict[str, Any]]:
     """Messages in the form of rows; ``ids`` goes on from one call to the next.
 
-    Arguments take the order of the first call of their tool in ``like``, where there is one.
+    ``orders`` maps a call to a JSON object whose order of keys its arguments take; else they stand as they are written.
     """
-    return list(_rendered(messages, ids, reasoning, like))
+    return list(_rendered(messages, ids, reasoning, orders))
 
 
 def render_target(candidate: Candidate, ids: Ids, *, reasoning: bool) -> list[dict[str, Any]]:
-    """The target alone. A corrected call takes the order of the one it replaces, or of the last one of its tool."""
-    like: list[ToolCall] = []
-    if candidate.is_correction:
-        wrong = () if candidate.wrong_message is None else candidate.wrong_message.tool_calls
-        like = [*wrong, *(call for message in reversed(candidate.prompt) for call in message.tool_calls)]
-    return render_messages([candidate.message], ids, reasoning=reasoning, like=like)
+    """The target alone. A corrected call, which no model wrote, takes the order of one that a model did write."""
+    calls = candidate.message.tool_calls if candidate.is_correction else ()
+    orders = {call.uid: _order_of(call, candidate) for call in calls}
+    return render_messages([candidate.message], ids, reasoning=reasoning, orders=orders)
 
 
 @lru_cache(maxsize=64)
@@ -102,7 +103,7 @@ def provenance(candidate: Candidate, kind: Kind, identity: str) -> Provenance:
 
 
 def _rendered(
-    messages: Sequence[Message], ids: Ids, reasoning: bool, like: Sequence[ToolCall]
+    messages: Sequence[Message], ids: Ids, reasoning: bool, orders: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
     for message in messages:
         row: dict[str, Any] = {"role": message.role, "content": text_of(message.content)}
@@ -117,19 +118,34 @@ def _rendered(
                 {
                     "id": ids.add(call.uid, call.name),
                     "type": "function",
-                    "function": {"name": call.name, "arguments": _arguments(call, like)},
+                    "function": {"name": call.name, "arguments": _arguments(call, orders)},
                 }
                 for call in message.tool_calls
             ]
         yield row
 
 
-def _arguments(call: ToolCall, like: Sequence[ToolCall]) -> Json:
+def _order_of(call: ToolCall, candidate: Candidate) -> str:
+    """The arguments of the wrong call or of the last one of its tool, else the order in which its schema asks for them.
+
+    A call that the correction left as it was keeps its own.
+    """
+    wrong = () if candidate.wrong_message is None else candidate.wrong_message.tool_calls
+    before = (*wrong, *(item for message in reversed(candidate.prompt) for item in message.tool_calls))
+    texts = [item.arguments_text for item in before if item.name == call.name and item.arguments is not UNSET]
+    if texts:
+        return call.arguments_text if call.arguments_text in texts else texts[0]
+    match msgspec.json.decode(offered_tools(candidate.tools).get(call.name, b"{}")):
+        case {"required": [*names]}:
+            return msgspec.json.encode({name: None for name in names if isinstance(name, str)}).decode()
+        case _:
+            return call.arguments_text
+
+
+def _arguments(call: ToolCall, orders: Mapping[str, str]) -> Json:
     if call.arguments is UNSET:
         return UNSET
-    texts = [other.arguments_text for other in like if other.name == call.name and other.arguments is not UNSET]
-    text = call.arguments_text if call.arguments_text in texts or not texts else texts[0]
-    return msgspec.Raw(_in_order(bytes(call.arguments), text))
+    return msgspec.Raw(_in_order(bytes(call.arguments), orders.get(call.uid, call.arguments_text)))
 
 
 @lru_cache(maxsize=256)
