@@ -1,11 +1,12 @@
 """Whatever a log and a corrector write, a first-action row holds nothing first seen after its branch point."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from builders import first_action
 from builders.candidate import Candidate, Facts, Subject, Target
 from builders.checks import failures
+from curation.diagnosis.derivation import derives
 from schemas.canonical import encode, raw
 from schemas.statements import Execution, Verification
 from schemas.trajectory import (
@@ -43,6 +44,11 @@ def subject(trajectory: Trajectory) -> Subject:
     return Subject(identity, encode(trajectory).decode(), None, encode(executed).decode())
 
 
+# A value that the model wrote itself is no news in the answer, nor is one that the request gives in other words.
+@example(request=[], wrong="c1-90", right="c1-90", answer=["c1-90"], said=["c1-90"], reused=True)
+@example(request=["c1-90-"], wrong="xyz", right="c1-90", answer=["c1-90"], said=[], reused=False)
+@example(request=["c1-90-"], wrong="xyz", right="c1-90", answer=["c1-90"], said=["c1-90"], reused=False)
+@example(request=["100", "-90"], wrong="xyz", right="190", answer=["190"], said=[], reused=False)
 @given(
     request=st.lists(WORDS, max_size=3),
     wrong=WORDS,
@@ -68,9 +74,10 @@ def test_no_word_of_what_came_later_is_in_a_row(
     before = subject(parent)
     candidate = Candidate("first_action", Facts(), subject(fork), Target(1, 1), before, 1, tools=TOOLS)
     later = {*answer, wrong} - {*request} - ({wrong} if right == wrong else set())
-    leaked = later & {*text.split(), right}
+    known = {right} if derives({"sku": right}, parent.messages[:1]) else set()
+    leaked = later & ({*text.split()} | ({right} - known))
     refused = {difference.check for difference in failures(candidate)}
     assert ("feedback_leaked" in refused) == bool(leaked)
     if not refused:
         _, row = first_action.render(candidate)
-        assert all(f'"{word}"'.encode() not in row for word in later)
+        assert all(f'"{word}"'.encode() not in row for word in later - known)
