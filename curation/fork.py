@@ -100,12 +100,15 @@ def refuse_effect(plan: Plan, recovery: Forked, clean: Forked | None) -> Refusal
         return None
     if clean is not None and clean.verified and clean.settled == recovery.settled:
         return None
-    left = f"the recovery leaves the world in state {(recovery.settled or 'unknown')[:12]}"
+    left = f"the recovery leaves the world in state {_short(recovery.settled)}"
     if clean is None or not clean.verified:
         return Refusal("effect_not_undone", f"{left}, and there is no verified clean fork to compare it with")
-    return Refusal(
-        "effect_not_undone", f"{left}, without the mistake it would be in {(clean.settled or 'unknown')[:12]}"
-    )
+    return Refusal("effect_not_undone", f"{left}, without the mistake it would be in {_short(clean.settled)}")
+
+
+def _short(state: str | None) -> str:
+    """The first digits of a logical digest."""
+    return "unknown" if state is None else state.rpartition(":")[2][:12]
 
 
 def _reach(plan: Plan, world: World, blobs: Blobs) -> _Branch | Refusal:

@@ -17,6 +17,7 @@ from tests.cli.test_store_verbs import CURATE, curate, refused, result
 from tests.eight import lines
 from tests.ingest.logs import run, write
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -215,6 +216,32 @@ def test_a_store_that_is_there_is_named_and_one_that_was_cut_off_is_completed(tm
     assert "selections" in refused(tmp_path, "show")
     result(tmp_path, "init")
     assert result(tmp_path, "show")["attempts"] == 0
+
+
+def test_a_recovery_that_leaves_something_behind_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "my_world.py").write_bytes((EXAMPLES / "my_world.py").read_bytes())
+    answer = {"room": "kitchen", "degrees": 25, "before": 20}
+    call = {"name": "heat", "arguments": json.dumps({"room": "kitchen", "degrees": 25})}
+    messages = [
+        {"role": "user", "content": "Set the kitchen to 22 degrees."},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "type": "function", "function": call}]},
+        {"role": "tool", "tool_call_id": "c", "content": json.dumps(answer, separators=(",", ":"))},
+    ]
+    write(tmp_path / "log.jsonl", [{"id": "too_warm", "messages": messages}])
+    world = ("--environment", "my_world:House")
+    for verb in (["init"], ["import", "log.jsonl"], ["replay", *world]):
+        result(tmp_path, *verb)
+    calls = [{"room": "office", "degrees": 21}, {"room": "kitchen", "degrees": 22}]
+    given = [word for call in calls for word in ("--call", json.dumps({"name": "heat", "arguments": call}))]
+    forks = result(tmp_path, "fork", "too_warm", "--at", "1", *given, *world, code=1)["forks"]
+    clean, recovery = forks
+    assert (clean["verified"], recovery["refused"]) == (True, "effect_not_undone")
+    states = re.fullmatch(
+        r"the recovery leaves the world in state (\w{12}), without the mistake it would be in (\w{12})",
+        recovery["detail"],
+    )
+    assert states is not None
+    assert states[1] != states[2]
 
 
 def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:
