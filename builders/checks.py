@@ -11,11 +11,11 @@ from msgspec import UNSET
 from builders.candidate import ERRORS, FAULTS, MAX_PLACEBO, Candidate, Subject, is_malformed, offered_tools
 from builders.comparability import CONDITIONS, Condition
 from builders.discover import NO_EVIDENCE
+from builders.effects import effect_of, takes_back, wrong_value_kept
 from builders.leakage import leaked_word
 from builders.loadable import first_unloadable
 from curation.diagnosis.arguments import arguments_of, leaves
 from curation.diagnosis.derivation import is_prose, underivable
-from curation.diagnosis.evidence import shown
 from curation.fork_plan import refuse_wrong_fork
 from schemas.digests import action_digest
 from schemas.levels import is_at_least
@@ -200,25 +200,10 @@ def _not_after_answer(candidate: Candidate) -> Wrong | None:
 
 def _same_action(candidate: Candidate) -> Wrong | None:
     wrong = candidate.wrong_message
-    if wrong is None:
-        return None
-    return (
-        Wrong("action", wrong.tool_calls[0].name) if _acts_alike(wrong, candidate.message) else _same_value(candidate)
-    )
-
-
-def _same_value(candidate: Candidate) -> Wrong | None:
-    """A wrong value of the log that stays where it is, though there is no effect of it to be taken back."""
-    if candidate.is_correction or candidate.wrong_message is None or _effect(candidate) is not None:
-        return None
-    pointers = (item for finding in candidate.wrong_findings for item in finding.evidence if item.kind == "call")
-    called = {call.uid: call.name for call in candidate.wrong_message.tool_calls}
-    found = {(called.get(item.call or ""), item.path, item.value) for item in pointers if item.path}
-    for call in candidate.message.tool_calls:
-        for path, value in leaves(arguments_of(call)):
-            if (call.name, path, shown(str(value))) in found:
-                return Wrong(path, value)
-    return None
+    if wrong is not None and _acts_alike(wrong, candidate.message):
+        return Wrong("action", wrong.tool_calls[0].name)
+    kept = wrong_value_kept(candidate)
+    return None if kept is None else Wrong(*kept)
 
 
 def _format_unanswered(candidate: Candidate) -> Wrong | None:
@@ -243,21 +228,8 @@ def _effect_not_undone(candidate: Candidate) -> Wrong | None:
         return None
     if any(item.result == "passed" and candidate.supports(item) for item in candidate.chosen.task_checks()):
         return None
-    effect, before = _effect(candidate), next(candidate.rejected.executions(candidate.wrong), None)
-    after = [execution.state_after for execution in candidate.chosen.executions(candidate.target.message)]
-    if before and after and None is not before.state_before == after[-1]:
-        return None
-    return effect
-
-
-def _effect(candidate: Candidate) -> Wrong | None:
-    """The states before and after a call of the wrong decision that changed something."""
-    if candidate.rejected is None or candidate.wrong is None:
-        return None
-    for execution in candidate.rejected.executions(candidate.wrong):
-        if execution.status not in ERRORS and execution.state_before != execution.state_after:
-            return Wrong("state", execution.state_before, execution.state_after)
-    return None
+    run = effect_of(candidate)
+    return None if run is None or takes_back(candidate) else Wrong("state", run.state_before, run.state_after)
 
 
 def _number_not_loadable(candidate: Candidate) -> Wrong | None:

@@ -98,7 +98,7 @@ def _failed(origins: Origins, index: int, call: ToolCall, arguments: Any, failur
     if reading.length(index, "system", "user", "tool") > MAX_READ:
         return None
     prefix, parameters = reading.messages[:index], reading.parameters(call.name)
-    typed = [item for item in leaves(arguments) if _typed(item[1]) and not origins.acted_on(index, item[1])]
+    typed = [item for item in leaves(arguments) if _typed(item[1]) and not origins.acted_on(index, call, item[1])]
     unseen = [item for item in typed[:MAX_LOOKED_FOR] if derive(item[1], prefix, parameters, item[0]) is None]
     if len(unseen) != 1 or len(typed) > MAX_LOOKED_FOR:
         return None

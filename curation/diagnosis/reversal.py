@@ -25,9 +25,7 @@ def declared_undo(write: ToolCall, answer: str, spec: EnvSpec) -> tuple[str, dic
 
 
 def takes_back(reading: Reading, write: ToolCall, later: ToolCall) -> bool:
-    """Whether a later call takes the effect of a write back, as is declared or as the states show."""
-    if not _wrote(reading, write):
-        return False
+    """Whether a later call takes a write back, as is declared or as the states show."""
     answer, spec = reading.answers.get(write.uid), reading.case.spec
     undo = None if answer is None or spec is None else declared_undo(write, answer.text, spec)
     declared = undo is not None and later.name == undo[0] and encode(arguments_of(later)) == encode(undo[1])
@@ -37,11 +35,6 @@ def takes_back(reading: Reading, write: ToolCall, later: ToolCall) -> bool:
 def restores(reading: Reading, write: ToolCall, later: ToolCall) -> bool:
     """Whether the state after a later call is the very one before a write that changed it."""
     before, after = reading.executions.get(write.uid), reading.executions.get(later.uid)
-    if not _wrote(reading, write) or before is None or after is None:
+    if before is None or after is None or before.state_before is None or before.state_before == before.state_after:
         return False
     return before.state_before == after.state_after
-
-
-def _wrote(reading: Reading, write: ToolCall) -> bool:
-    done = reading.executions.get(write.uid)
-    return done is not None and None is not done.state_before != done.state_after

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from curation.diagnosis.diagnose import diagnose
 from curation.diagnosis.evidence import Case
 from curation.proposals import propose
-from environments.protocol import EnvSpec
+from environments.protocol import EnvSpec, Undo
 from schemas.statements import Finding
 from schemas.trajectory import Author, Budget, MessageError
 from tests.diagnosis.toy import BOOK, BOOKING, INVENTORY, call, case, executed
@@ -175,12 +175,21 @@ WRONG_BOOKING = call("book", {"sku": "A18", "qty": 1}, {"status": "booked"})
         call("cancel", {"sku": "A18"}, {"status": "cancelled"}, "c2"),
         call("cancel", {"sku": "A18"}, {"error": "not_booked"}, "c2"),
         call("get_stock", {"sku": "A18"}, {"sku": "A18", "stock": 1}, "c2"),
-        call("book", {"sku": "A18", "qty": 1}, {"error": "out_of_stock"}, "c2"),
+        call("book", {"sku": "A18"}, {"error": "out_of_stock"}, "c2"),
     ],
 )
 def test_what_the_model_may_have_changed_may_be_looked_at_and_taken_back(tmp_path: Path, later: list[Message]) -> None:
     one = case(tmp_path, "Book A17", *WRONG_BOOKING, *later, tools=None, spec=BOOKING, outcome="unknown")
     assert found(one) == [("argument", 1, "unseen_value")]
+
+
+@pytest.mark.parametrize("fate", [{"status": "booked"}, {"error": "timeout"}])
+def test_doing_the_very_same_again_is_the_same_mistake(tmp_path: Path, fate: dict[str, str]) -> None:
+    calls = [*call("book", {"sku": "A18"}, fate), *call("book", {"sku": "A18"}, UNKNOWN, "c2")]
+    one = case(tmp_path, "Book A17", *calls, tools=BOTH, spec=BOOKING, outcome="unknown")
+    assert [item.message for item in diagnose(one).findings if item.label == "argument"] == [1, 3]
+    toggled = BOOKING._replace(undo={"book": Undo("book", {"sku": ("arguments", "sku")})})
+    assert [item.message for item in diagnose(one._replace(spec=toggled)).findings if item.label == "argument"] == [1]
 
 
 def test_a_number_that_the_model_wrote_may_be_taken_back_though_that_fails(tmp_path: Path) -> None:
