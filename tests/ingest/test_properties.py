@@ -108,6 +108,7 @@ class Life(RuleBasedStateMachine):
             case "diagnose":
                 diagnose_attempts(self.store)
             case "repair":
+                diagnose_attempts(self.store)
                 repair_attempts(self.store, "inventory")
             case "build":
                 build(self.store, None, self.path / "rows")
