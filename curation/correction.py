@@ -1,9 +1,13 @@
 """The assistant messages of a fork: the corrected decision, and the calls that take a mistake's effect back."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from curation.diagnosis.arguments import arguments_of, leaves, read_json
+from curation.diagnosis.dates import read_date
+from curation.diagnosis.quantities import read_number
 from curation.diagnosis.reversal import declared_undo
+from curation.diagnosis.tokens import squeeze
 from curation.proposals import ProposedCall
 from environments.protocol import EnvSpec
 from schemas.canonical import encode, raw
@@ -13,8 +17,9 @@ from schemas.trajectory import Message, ToolCall, call_uid, text_of
 def corrected_message(index: int, message: Message, wrong: Sequence[ToolCall], right: ProposedCall) -> Message:
     """A decision in which the right call stands where the first wrong one stood; the other calls are kept in order.
 
-    Reasoning goes. The text stays only if it holds nothing that the correction replaced; where the text itself was the
-    wrong decision (there is no wrong call) it goes too.
+    Reasoning goes. The text stays only if it holds nothing that the correction replaced, in whatever spelling; where a
+    number or a date was replaced, which words may say in many ways, and where the text itself was the wrong decision
+    (there is no wrong call), it goes too.
     """
     place = next((at for at, call in enumerate(message.tool_calls) if call in wrong), 0)
     kept = [call for call in message.tool_calls if call not in wrong]
@@ -58,9 +63,21 @@ def _mentions(text: str, wrong: ToolCall, right: ProposedCall) -> bool:
     arguments = arguments_of(wrong)
     if arguments is None:
         return True
-    kept = {encode(value) for _, value in leaves(read_json(bytes(right.arguments)))}
-    replaced = [str(value) for _, value in leaves(arguments) if encode(value) not in kept]
+    before, after = (dict(leaves(value)) for value in (arguments, read_json(bytes(right.arguments))))
+    changed = [path for path in before | after if _at(before, path) != _at(after, path)]
+    replaced = [before[path] for path in changed if path in before]
+    if any(_said_otherwise(value) for value in (*replaced, *(after[path] for path in changed if path in after))):
+        return True
     if wrong.name != right.name:
         replaced.append(wrong.name)
-    folded = text.casefold()
-    return any(value.casefold() in folded for value in replaced)
+    squeezed = squeeze(text)
+    return any(squeeze(value) in squeezed for value in replaced)
+
+
+def _at(values: dict[str, Any], path: str) -> bytes | None:
+    return encode(values[path]) if path in values else None
+
+
+def _said_otherwise(value: Any) -> bool:
+    """Whether words can say a value without its letters and digits."""
+    return not isinstance(value, str) or read_number(value) is not None or read_date(value) is not None

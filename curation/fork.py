@@ -92,16 +92,18 @@ def execute(plan: Plan, worlds: Sequence[World], blobs: Blobs) -> Forked | Refus
 
 
 def refuse_effect(plan: Plan, recovery: Forked, clean: Forked | None) -> Refusal | None:
-    """Refuse a recovery that leaves something of a mistake that changed the state.
+    """Refuse a recovery that leaves something of the mistake, or does more than to take it back.
 
     Nothing is left where the task's check accepts the state, or where the world is the one that the clean fork ends in.
+    Without a verified clean fork only the right call alone, after a mistake that changed nothing, is let by.
     """
-    if not plan.mistake_wrote or recovery.accepted:
+    comparable = clean is not None and clean.verified
+    if recovery.accepted or not (comparable or plan.mistake_wrote or len(plan.turns) > 1):
         return None
-    if clean is not None and clean.verified and clean.settled == recovery.settled:
+    if clean is not None and comparable and clean.settled == recovery.settled:
         return None
     left = f"the recovery leaves the world in state {_short(recovery.settled)}"
-    if clean is None or not clean.verified:
+    if clean is None or not comparable:
         return Refusal("effect_not_undone", f"{left}, and there is no verified clean fork to compare it with")
     return Refusal("effect_not_undone", f"{left}, without the mistake it would be in {_short(clean.settled)}")
 

@@ -64,6 +64,9 @@ def plan(kind: ForkKind, case: Case, proposal: Proposal, spec: EnvSpec, checkpoi
     wrong = wrong_calls(case, proposal)
     if isinstance(wrong, Refusal):
         return wrong
+    unseen = _never_executed(case, wrong)
+    if unseen is not None:
+        return Refusal("not_replayed", f"call {unseen.uid}")
     branch = _clean(case, wrong, proposal) if kind == "clean" else _recovery(case, wrong, proposal, spec)
     if isinstance(branch, Refusal):
         return branch
@@ -141,6 +144,12 @@ def _refuse_same(wrong: tuple[ToolCall, ...], proposal: Proposal) -> Refusal | N
     return None if same is None else Refusal("same_call", f"call {same.uid}")
 
 
+def _never_executed(case: Case, wrong: tuple[ToolCall, ...]) -> ToolCall | None:
+    """The first wrong call whose answer was never compared with the environment's own."""
+    executed = {item.call for item in case.verifications if item.execution is not None}
+    return next((call for call in wrong if call.uid not in executed), None)
+
+
 def _underived(case: Case, wrong: tuple[ToolCall, ...], proposal: Proposal, point: int) -> str:
     """The proposed values that follow from nothing before the branch point; a person's need not."""
     if proposal.author.kind == "human":
@@ -170,7 +179,7 @@ def _recovery(case: Case, wrong: tuple[ToolCall, ...], proposal: Proposal, spec:
             return Refusal("not_answered_here", f"call {call.uid}")
         if call.uid not in answers:
             return Refusal("no_answer", f"call {call.uid}")
-    wrote = [(call, done) for call, done in _writes(case, wrong, spec) if done.state_before != done.state_after]
+    wrote = tuple(_writes(case, wrong))
     effects = [call for call, done in wrote if done.status == "ok"]
     actions, reads = proposal.calls, proposal.reads
     if len(actions) == 1:
@@ -183,16 +192,17 @@ def _recovery(case: Case, wrong: tuple[ToolCall, ...], proposal: Proposal, spec:
     if len(actions) > len(proposal.calls):
         reads = tuple(dict.fromkeys((*reads, "observation")))
     point = _after_answers(messages, proposal.message)
-    if _restores_first(case, point, effects, proposal) if effects else _recovers(messages[point:], actions):
+    if _restores_first(case, point, wrote[0][0], proposal) if wrote else _recovers(messages[point:], actions):
         return Refusal("recovered_in_log", f"message {point}")
     return _Branch(point, turns_of(point, actions), Correction(proposal.author, reads), bool(wrote))
 
 
-def _writes(case: Case, calls: tuple[ToolCall, ...], spec: EnvSpec) -> Iterator[tuple[ToolCall, Execution]]:
+def _writes(case: Case, calls: tuple[ToolCall, ...]) -> Iterator[tuple[ToolCall, Execution]]:
+    """The calls around which the state was seen to change, whatever their tool declares and however they ended."""
     executed = {item.call: item.execution for item in case.verifications if item.execution is not None}
     for call in calls:
         execution = executed.get(call.uid)
-        if execution is not None and spec.effects.get(call.name) == "write":
+        if execution is not None and execution.state_before != execution.state_after:
             yield call, execution
 
 
@@ -211,11 +221,11 @@ def _recovers(rest: tuple[Message, ...], actions: tuple[ProposedCall, ...]) -> b
     )
 
 
-def _restores_first(case: Case, point: int, effects: list[ToolCall], proposal: Proposal) -> bool:
+def _restores_first(case: Case, point: int, write: ToolCall, proposal: Proposal) -> bool:
     """Whether the log goes on with a call that brings the state before the mistake back, and then the right call."""
     messages = case.trajectory.messages
     undo = messages[point].tool_calls if point < len(messages) else ()
-    if len(undo) != 1 or not restores(read_case(case), effects[0], undo[0]):
+    if len(undo) != 1 or not restores(read_case(case), write, undo[0]):
         return False
     return _recovers(messages[_after_answers(messages, point) :], proposal.calls[-1:])
 
@@ -232,14 +242,16 @@ def _checkpoint(case: Case, point: int, spec: EnvSpec, checkpoints: Checkpoints)
         known = results.get(call.uid)
         if known is None and at >= position:
             continue  # executing the way from the checkpoint confirms it, or refuses the fork
-        if known is None or known.result != "passed":
+        if known is None:
+            return Refusal("not_replayed", f"call {call.uid}")
+        if known.result != "passed":
             return Refusal("unconfirmed_prefix", f"call {call.uid}: {_why(known)}")
     return position
 
 
-def _why(known: Verification | None) -> str:
-    if known is None or known.execution is None:
-        return "not replayed"
+def _why(known: Verification) -> str:
+    if known.execution is None:
+        return known.result
     return f"{known.execution.match}({known.execution.reason})"
 
 

@@ -76,6 +76,10 @@ REPAIR: dict[str, Reason] = {
     "contradicted_record": Reason(
         "An answer in the record is not the real answer of its call.", "None: the record cannot be trusted."
     ),
+    "not_replayed": Reason(
+        "The wrong call, or one before it, was never executed again, so nothing says that its answer is the real one.",
+        "Replay: curate replay.",
+    ),
     "environment_fault": Reason("The environment failed at this call, not the model.", "None: start another attempt."),
     "unconfirmed_prefix": Reason(
         "A call before the branch point is not confirmed by execution.", "Replay in the environment of the log."
@@ -97,9 +101,9 @@ REPAIR: dict[str, Reason] = {
     "answer_truncated": Reason("The new answer is longer than is kept.", "Raise the output limit of the environment."),
     "invalid_call": Reason("The environment does not take the proposed call.", "Propose a call of its tools."),
     "effect_not_undone": Reason(
-        "The mistake changed the state, and the recovery reaches neither a state that the task's check accepts nor the "
-        "one of the clean fork.",
-        "Propose the calls that take it back, then the right one.",
+        "The recovery reaches neither a state that the task's check accepts nor the one of the clean fork, or there is "
+        "no clean fork to compare it with.",
+        "Propose the calls that take the mistake's effect back and change nothing else, then the right one.",
     ),
     "wrong_fork": Reason(
         "The answer was executed in a state that does not belong to this kind of fork.", "Fork again."
@@ -190,8 +194,13 @@ REFUSALS: dict[str, Reason] = {
         "A part of the history before the decision is not in the log.", "Import the complete log."
     ),
     "malformed_prompt": Reason(
-        "A call in the prompt has arguments that are no JSON object, which no row can show as they were written.",
+        "No user or system message stands before the decision, or a call before it has arguments that are no JSON "
+        "object or is not answered directly after its message: no row can show that as it was.",
         "None: fork the attempt before it.",
+    ),
+    "not_text": Reason(
+        "A message of the row holds a part that is no text (an image, a file), which the row would lose.",
+        "None: fork the attempt before it, or log what it says as text.",
     ),
     "malformed_target": Reason("The arguments of the decision's call are no JSON object.", "Repair it: curate repair."),
     "number_not_loadable": Reason(

@@ -10,7 +10,7 @@ from curation.proposals import Proposal, ProposedCall
 from curation.repair import Result, fork_both
 from curation.worlds import World, open_worlds
 from environments.blobs import MemoryBlobs
-from environments.protocol import Controls
+from environments.protocol import Controls, Effect
 from schemas.canonical import encode, raw
 from schemas.objects import Snapshot
 from schemas.statements import Verification
@@ -26,6 +26,7 @@ B17 = ("book", {"sku": "B17", "qty": 1})
 B18 = ("book", {"sku": "B18", "qty": 1})
 BOOKED_B18 = {"status": "booked", "sku": "B18", "qty": 1, "stock": 2}
 BOOKED_A17 = {"status": "booked", "sku": "A17", "qty": 1, "stock": 1}
+FEW_A17 = {"error": "out_of_stock", "sku": "A17", "stock": 2}
 WANTED_B17 = {"wanted": {"bookings": {"B17": 1}}}
 
 
@@ -109,7 +110,8 @@ def test_reasoning_goes_and_text_stays_only_without_a_replaced_value(
     inventory: Worlds, blobs: MemoryBlobs, replayed: Replayed, propose: Propose
 ) -> None:
     wrong = call(1, 0, *A18)
-    for text, kept in (("I look up a18.", None), ("I look that up.", "I look that up.")):
+    texts = ("I look up a18.", "Looking up item A-18 now.", "Ａ 18 it is")
+    for text, kept in (*((text, None) for text in texts), ("I look that up.", "I look that up.")):
         decision = Message("assistant", text, reasoning="The user wants A18.", tool_calls=(wrong,))
         attempt = record(REQUEST, A18, BAD)
         messages = (attempt.messages[0], decision, attempt.messages[2])
@@ -117,6 +119,33 @@ def test_reasoning_goes_and_text_stays_only_without_a_replaced_value(
         clean, _ = fork_both(case, propose(case, 1, A17), inventory, blobs)
         corrected = made(clean).trajectory.messages[1]
         assert (corrected.content, corrected.reasoning) == (kept, None)
+
+
+@pytest.mark.parametrize("right", [{"sku": "A17", "qty": 2}, {"sku": "A17"}])
+def test_words_for_a_replaced_number_go_with_the_text(
+    booking: Worlds, blobs: MemoryBlobs, replayed: Replayed, propose: Propose, right: dict[str, object]
+) -> None:
+    attempt = record("Book 2 of A17.", ("book", {"sku": "A17", "qty": 50}), FEW_A17)
+    decision = msgspec.structs.replace(attempt.messages[1], content="I will book fifty of them.")
+    messages = (attempt.messages[0], decision, attempt.messages[2])
+    case = replayed(msgspec.structs.replace(attempt, messages=messages), booking)
+    made_plan = plan("clean", case, propose(case, 1, ("book", right)), booking[0].spec, {0: case.trajectory.task})
+    assert isinstance(made_plan, Plan)
+    assert made_plan.turns[0].content is None
+
+
+def test_two_values_that_change_places_are_both_replaced(
+    inventory: Worlds, replayed: Replayed, propose: Propose
+) -> None:
+    wrong, right = {"sku": "A17", "city": "B17"}, {"sku": "B17", "city": "A17"}
+    attempt = record("B17 or A17?", ("get_stock", wrong))
+    decision = msgspec.structs.replace(attempt.messages[1], content="First A17.")
+    messages = (attempt.messages[0], decision)
+    case = replayed(msgspec.structs.replace(attempt, messages=messages), inventory)
+    spec, start = inventory[0].spec, {0: case.trajectory.task}
+    made_plan = plan("clean", case, propose(case, 1, ("get_stock", right)), spec, start)
+    assert isinstance(made_plan, Plan)
+    assert made_plan.turns[0].content is None
 
 
 def test_the_name_of_a_replaced_tool_takes_the_text_with_it(
@@ -284,7 +313,8 @@ def test_an_answer_that_is_not_confirmed_on_the_way_refuses_the_fork(
     messages = list(after_effect.trajectory.messages)
     messages[2] = msgspec.structs.replace(messages[2], content='{"status":"booked"}')
     edited = msgspec.structs.replace(after_effect.trajectory, messages=tuple(messages))
-    case = Case("edited", edited)
+    about_wrong = tuple(item for item in after_effect.verifications if item.call == "3.0")
+    case = Case("edited", edited, verifications=about_wrong)
     for result in fork_both(case, propose(case, 3, STOCK_B17), booking, blobs):
         assert refused(result) == "unconfirmed_prefix"
 
@@ -302,6 +332,23 @@ def test_from_after_the_effect_it_is_there_and_not_made_again(
     assert (clean.trajectory.fork.restore.kind, clean.trajectory.fork.restore.replayed) == ("snapshot", 0)
     assert layers(clean.verifications) == [("execution", "1.0", "passed"), ("execution", "3.0", "passed")]
     assert bookings_at(clean, booking) == '{"bookings":[{"sku":"A17","qty":1}]}'
+
+
+def test_a_record_that_was_never_replayed_is_not_forked(
+    booking: Worlds, blobs: MemoryBlobs, after_effect: Case, propose: Propose
+) -> None:
+    """Its answers may be pasted: neither the wrong call's nor, where nothing executes it, an earlier one's is known."""
+    proposal = propose(after_effect, 3, STOCK_B17)
+    for result in fork_both(after_effect._replace(verifications=()), proposal, booking, blobs):
+        assert result.refusal == Refusal("not_replayed", "call 3.0")
+    with booking[0].open(after_effect.trajectory.task, blobs) as session:
+        session.call(after_effect.trajectory.messages[1].tool_calls)
+        later = session.snapshot()
+    about_wrong = tuple(item for item in after_effect.verifications if item.call == "3.0")
+    case = after_effect._replace(verifications=about_wrong)
+    clean, _ = fork_both(case, proposal, booking, blobs, checkpoints={3: later})
+    assert clean.refusal == Refusal("not_replayed", "call 1.0")
+    made(fork_both(case, proposal, booking, blobs)[0])
 
 
 def test_a_later_checkpoint_is_not_used(
@@ -365,6 +412,43 @@ def test_the_right_call_alone_repairs_nothing(
     assert made(clean).settled is not None
     assert refused(recovery) == "effect_not_undone"
     assert (recovery.executed, recovery.fork) == (True, None)
+
+
+@pytest.mark.parametrize("effects", [{}, {"book": "read", "cancel": "read"}])
+def test_what_the_states_show_decides_whether_a_mistake_wrote(
+    booking: Worlds, blobs: MemoryBlobs, replayed: Replayed, propose: Propose, effects: dict[str, Effect]
+) -> None:
+    worlds = tuple(world._replace(spec=world.spec._replace(effects=effects, undo={})) for world in booking)
+    case = replayed(record("Book one B17 please.", B18, BOOKED_B18), worlds)
+    proposal = propose(case, 1, B17)
+    assert refused(fork_both(case, proposal, worlds, blobs)[1]) == "effect_not_undone"
+    (done,) = case.verifications
+    assert done.execution is not None
+    failed = msgspec.structs.replace(done.execution, status="tool_error")
+    told = case._replace(verifications=(msgspec.structs.replace(done, execution=failed),))
+    made_plan = plan("recovery", told, proposal, worlds[0].spec, {0: case.trajectory.task})
+    assert isinstance(made_plan, Plan)
+    assert made_plan.mistake_wrote
+
+
+def test_a_recovery_that_changes_more_than_the_right_call_is_refused(
+    booking: Worlds, blobs: MemoryBlobs, replayed: Replayed, propose: Propose
+) -> None:
+    missing = {"error": "unknown_sku", "sku": "A18"}
+    case = replayed(record("Stock of A17?", A18, missing), booking)
+    more = ("book", {"sku": "B17", "qty": 1})
+    clean, recovery = fork_both(case, propose(case, 1, more, A17, by=PERSON), booking, blobs)
+    assert actions(made(clean).trajectory) == [("get_stock", '{"sku":"A17"}')]
+    assert refused(recovery) == "effect_not_undone"
+    made_plan = plan(
+        "recovery", case, propose(case, 1, more, A17, by=PERSON), booking[0].spec, {0: case.trajectory.task}
+    )
+    assert isinstance(made_plan, Plan)
+    done = execute(made_plan, booking, blobs)
+    assert isinstance(done, Forked)
+    alone = refuse_effect(made_plan, done, None)
+    assert alone is not None
+    assert alone.code == "effect_not_undone"
 
 
 def test_a_person_may_propose_the_calls_that_take_it_back(
