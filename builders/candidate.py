@@ -118,8 +118,30 @@ class Subject:
 
     @cached_property
     def first_malformed(self) -> int:
-        """The first message with a call whose arguments are no JSON object."""
-        found = (index for index, message in enumerate(self.messages) if is_malformed(message))
+        """The first message with a call whose arguments are no JSON object or that is not answered directly after it.
+
+        The tool messages that follow a message answer its calls, each once and in any order, and nothing else.
+        """
+        first, answered = len(self.messages), list[str]()
+        for index, message in reversed(list(enumerate(self.messages))):
+            if message.role == "tool":
+                answered.append("" if message.answers is None else message.answers.uid)
+                continue
+            if is_malformed(message) or sorted(answered) != sorted(call.uid for call in message.tool_calls):
+                first = index
+            answered = []
+        return first
+
+    @cached_property
+    def first_request(self) -> int:
+        """The first message of a user or a system; past the end where there is none."""
+        found = (index for index, message in enumerate(self.messages) if message.role in ("user", "system"))
+        return next(found, len(self.messages))
+
+    @cached_property
+    def first_not_text(self) -> int:
+        """The first message with a part that is no text."""
+        found = (index for index, message in enumerate(self.messages) if not is_text(message))
         return next(found, len(self.messages))
 
     @cached_property
@@ -156,7 +178,7 @@ class Subject:
     def executions(self, message: int) -> Iterator[Execution]:
         """What executing the calls of a decision gave, in the order of the calls."""
         found = self._checks.get((message, "execution"), ())
-        for item in sorted(found, key=lambda item: item.call or ""):
+        for item in sorted(found, key=lambda item: (len(item.call or ""), item.call or "")):
             if item.execution is not None:
                 yield item.execution
 
@@ -294,6 +316,12 @@ def _action(call: ToolCall) -> tuple[str, bytes]:
 def is_malformed(message: Message) -> bool:
     """Whether a call of the message has arguments that are no JSON object."""
     return any(call.arguments is msgspec.UNSET or bytes(call.arguments)[:1] != b"{" for call in message.tool_calls)
+
+
+def is_text(message: Message) -> bool:
+    """Whether the content of a message is text alone, so that a row holds all of it."""
+    parts = message.content if isinstance(message.content, tuple) else ()
+    return all(part.text is not None and part.sha256 is None for part in parts)
 
 
 @lru_cache(maxsize=256)

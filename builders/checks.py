@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from builders.candidate import ERRORS, FAULTS, MAX_PLACEBO, Candidate, Subject, is_malformed, offered_tools
+from builders.candidate import ERRORS, FAULTS, MAX_PLACEBO, Candidate, Subject, is_malformed, is_text, offered_tools
 from builders.comparability import CONDITIONS, Condition
 from builders.discover import NO_EVIDENCE
 from builders.effects import effect_of, takes_back, wrong_value_kept
@@ -84,7 +84,16 @@ def _unconfirmed_prompt(candidate: Candidate) -> Wrong | None:
 
 def _malformed_prompt(candidate: Candidate) -> Wrong | None:
     message = candidate.chosen.first_malformed
-    return Wrong("message", message) if message < candidate.target.message else None
+    if message < candidate.target.message:
+        return Wrong("message", message)
+    return Wrong("request") if candidate.chosen.first_request > candidate.target.message else None
+
+
+def _not_text(candidate: Candidate) -> Wrong | None:
+    if candidate.chosen.first_not_text <= candidate.target.message:
+        return Wrong("message", candidate.chosen.first_not_text)
+    wrong = candidate.wrong_message if candidate.kind == "preference" else None
+    return None if wrong is None or is_text(wrong) else Wrong("rejected message", candidate.wrong)
 
 
 def _malformed_target(candidate: Candidate) -> Wrong | None:
@@ -323,6 +332,7 @@ CHECKS: tuple[Check, ...] = (
     Check("unconfirmed_prompt", KINDS, _unconfirmed_prompt),
     Check("history_incomplete", KINDS, _history_incomplete),
     Check("malformed_prompt", KINDS, _malformed_prompt),
+    Check("not_text", KINDS, _not_text),
     Check("malformed_target", KINDS, _malformed_target),
     Check("number_not_loadable", KINDS, _number_not_loadable),
     Check("unknown:tools", _ONE, _unknown_tools),

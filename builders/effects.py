@@ -1,17 +1,17 @@
 """What a wrong decision of the log left behind, and whether the decision after it still holds on to the mistake."""
 
-from builders.candidate import ERRORS, Candidate
+from builders.candidate import Candidate
 from curation.diagnosis.arguments import arguments_of, leaves
 from curation.diagnosis.evidence import shown
 from schemas.statements import Execution
 
 
 def effect_of(candidate: Candidate) -> Execution | None:
-    """A call of the wrong decision that changed something, as it was executed."""
+    """A call of the wrong decision after which the state was another one, whatever its answer says."""
     if candidate.rejected is None or candidate.wrong is None:
         return None
     done = candidate.rejected.executions(candidate.wrong)
-    return next((run for run in done if run.status not in ERRORS and run.state_before != run.state_after), None)
+    return next((run for run in done if run.state_before != run.state_after), None)
 
 
 def takes_back(candidate: Candidate) -> bool:

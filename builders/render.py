@@ -16,7 +16,7 @@ from curation.diagnosis.arguments import read_json
 from schemas.canonical import encode
 from schemas.rows import Provenance
 from schemas.selection import Kind
-from schemas.trajectory import Json, Message, ToolCall, text_of
+from schemas.trajectory import Author, Json, Message, ToolCall, text_of
 
 NO_ORDERS: Mapping[str, str] = MappingProxyType({})
 
@@ -92,7 +92,7 @@ def provenance(candidate: Candidate, kind: Kind, identity: str) -> Provenance:
         level=candidate.level(),
         placebo_rate=max(placebo, default=None),
         evidence=", ".join(sorted({item.author.kind for item in checks})),
-        correction_source=None if author is None else f"{author.kind}:{author.name}@{author.version}",
+        correction_source=None if author is None else _source(author),
         error_labels_json=_json(sorted({finding.label for finding in candidate.wrong_findings})),
         attempt_index=facts.index,
         n_attempts=facts.attempts,
@@ -123,6 +123,11 @@ def _rendered(
                 for call in message.tool_calls
             ]
         yield row
+
+
+def _source(author: Author) -> str:
+    """Who corrected a decision, without the name that anybody but a rule chose."""
+    return f"rule:{author.name}@{author.version}" if author.kind == "rule" else author.kind
 
 
 def _order_of(call: ToolCall, candidate: Candidate) -> str:

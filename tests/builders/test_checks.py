@@ -13,7 +13,7 @@ from schemas.canonical import raw
 from schemas.reasons import REFUSALS
 from schemas.selection import Kind, Selection
 from schemas.statements import Annotation, Verification
-from schemas.trajectory import Budget, Message
+from schemas.trajectory import Answers, Author, Budget, Message, Part
 from tests.builders.desk import ENVIRONMENT, PERSON, RULE, Desk
 from tests.eight import TOOLS
 from tests.records import A17, A18, BAD, OK, REQUEST, Call, call
@@ -242,6 +242,11 @@ def _(desk: Desk) -> None:
     desk.attempt(REQUEST, BROKEN, {"harness": "not JSON"}, A17, OK)
 
 
+@case("not_text", "first_action")
+def _(desk: Desk) -> None:
+    desk.attempt(Message("user", (Part("text", REQUEST), Part("image_url", sha256="0" * 64))), A17, OK)
+
+
 @case("malformed_target", "first_action")
 def _(desk: Desk) -> None:
     desk.attempt(REQUEST, BROKEN, {"harness": "not JSON"})
@@ -345,6 +350,74 @@ def test_a_member_in_the_test_split_holds_all_its_kin_out(field: str, desk: Desk
         desk.annotate(kin, "group", "shelf 7")
         desk.annotate(tested, "group", "shelf 7")
     assert desk.build("first_action").kinds["first_action"].refused == {"test_split": 2}
+
+
+IMAGE = (Part("text", "Look."), Part("image_url", sha256="0" * 64))
+PICTURED = Message("assistant", IMAGE, tool_calls=(call(1, 0, *A17),))
+
+
+def test_a_target_and_a_rejected_side_that_are_no_text_alone_are_refused(desk: Desk) -> None:
+    attempt = desk.attempt(REQUEST, PICTURED, Message("tool", json.dumps(OK), answers=Answers("1.0", "id")))
+    desk.find(attempt)
+    desk.fork(attempt, "clean", 1, SKU_IN_CITY, OK)
+    result = desk.build("first_action", "preference")
+    assert result.kinds["first_action"].failed["not_text"] == 1
+    (line,) = desk.lines("preference")
+    (detail,) = msgspec.json.decode(line["record"], type=Selection).detail
+    assert (detail.check, detail.field, detail.left) == ("not_text", "rejected message", "1")
+
+
+def test_parts_that_are_all_text_are_joined_in_a_row(desk: Desk) -> None:
+    desk.attempt(Message("user", (Part("text", "stock of "), Part("text", "A17"))), A17, OK)
+    desk.build("first_action")
+    (row,) = map(json.loads, desk.rows("first_action"))
+    assert row["prompt"] == [{"role": "user", "content": "stock of A17"}]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_call_of_the_prompt_is_answered_directly_after_it(late: bool, desk: Desk) -> None:
+    """As a recovery of the log that came while the first call was still open; an answer of both in turn is well."""
+    first, second = call(1, 0, *A18), call(2 if late else 3, 0, *A17)
+    answers = [
+        Message("tool", json.dumps(said), answers=Answers(made.uid, "id"))
+        for made, said in ((first, BAD), (second, OK))
+    ]
+    calls = [Message("assistant", "", tool_calls=(made,)) for made in (first, second)]
+    third = Message("assistant", "", tool_calls=(call(5, 0, *SKU_IN_CITY),))
+    fifth = Message("tool", json.dumps(OK), answers=Answers("5.0", "id"))
+    turns = [*calls, *answers] if late else [calls[0], answers[0], calls[1], answers[1]]
+    attempt = desk.attempt(REQUEST, *turns, third, fifth)
+    desk.build("first_action")
+    refused = {line["message"]: line["failed"] for line in desk.lines("first_action", attempt)}
+    assert ("malformed_prompt" in refused[5]) == late
+    assert "malformed_prompt" not in refused[1]
+
+
+@pytest.mark.parametrize(("opening", "refused"), [(None, 1), ("assistant", 1), ("user", 0), ("system", 0)])
+def test_a_prompt_asks_for_something(opening: Any, refused: int, desk: Desk) -> None:
+    at = 0 if opening is None else 1
+    made = Message("assistant", "", tool_calls=(call(at, 0, *A17),))
+    answer = Message("tool", json.dumps(OK), answers=Answers(f"{at}.0", "id"))
+    desk.attempt(*([] if opening is None else [Message(opening, REQUEST)]), made, answer)
+    assert desk.build("first_action").kinds["first_action"].failed.get("malformed_prompt", 0) == refused
+
+
+@pytest.mark.parametrize(
+    ("author", "source"), [(RULE, "rule:test@1"), (PERSON, "human"), (Author("model", "m", "1"), "model")]
+)
+def test_who_corrected_a_row_is_told_without_a_name(author: Author, source: str, desk: Desk) -> None:
+    clean(desk, by=author)
+    desk.build("first_action")
+    assert [json.loads(row)["correction_source"] for row in desk.rows("first_action")] == [source]
+
+
+@pytest.mark.parametrize(("after", "refused"), [("t", 1), ("s", 0)])
+def test_what_a_mistake_left_behind_is_read_off_the_states(after: str, refused: int, desk: Desk) -> None:
+    """Even of a call that was answered by an error."""
+    attempt = desk.attempt(REQUEST, A18, BAD, A17, OK, confirm=False)
+    desk.confirm(attempt, only=["1.0"], state=("s", after))
+    desk.confirm(attempt, only=["3.0"], state=(after, after))
+    assert desk.build("recovery").kinds["recovery"].refused.get("effect_not_undone", 0) == refused
 
 
 def test_an_executed_but_wrong_value_is_no_correction(desk: Desk) -> None:
