@@ -17,6 +17,7 @@ from curation.errors import UsageError
 from curation.gate import Gate
 from curation.importers.face import MAX_RECORD_BYTES, Importer, Slice
 from curation.importers.formats import detect, find
+from curation.importers.side_file import SideFile
 from curation.prepared import Chunk, Entry, Reading, prepare
 from curation.readers import Readers
 from curation.store import Batch, Store
@@ -24,6 +25,7 @@ from curation.store.files import is_table
 from schemas.canonical import digest
 from schemas.objects import Object, Sighting
 
+_SHOWN = 10
 _CHUNK_RECORDS = 1_000
 _CHUNK_BYTES = 8 * 2**20
 _LISTED = 10
@@ -78,7 +80,8 @@ class Quarantined(msgspec.Struct):
 class IngestResult(msgspec.Struct):
     """What an import did; accepted + duplicates + quarantined = read. Files passed over hold no log.
 
-    ``quarantine`` holds the first ten of the quarantined. ``seconds`` is for whoever holds a clock.
+    ``quarantine`` holds the first ten of the quarantined, ``unmatched_lines`` the first ten of the ``unmatched`` lines
+    of the side file, which are about no record read. ``seconds`` is for whoever holds a clock.
     """
 
     read: int
@@ -91,6 +94,8 @@ class IngestResult(msgspec.Struct):
     tasks: int
     seconds: float
     bytes: int
+    unmatched: int
+    unmatched_lines: tuple[int, ...]
     passed_over: dict[str, str]
     formats: dict[str, FormatCount]
 
@@ -134,7 +139,10 @@ def _files_in(folder: Path, passed_over: dict[str, str]) -> Iterator[Path]:
 
 
 def _source(path: Path, format_name: str) -> Source:
-    return Source(path, path.as_posix(), detect(path) if format_name == "auto" else find(format_name))
+    name = path.as_posix().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if not path.is_file():
+        raise UsageError(f"{name}: not a regular file; save what it gives to a file first")
+    return Source(path, name, detect(path) if format_name == "auto" else find(format_name))
 
 
 def ingest(store: Store, sources: Sources, options: IngestOptions, readers: Readers | None = None) -> IngestResult:
@@ -145,16 +153,18 @@ def ingest(store: Store, sources: Sources, options: IngestOptions, readers: Read
     Raises UsageError for a revision that would leave a log line without its attempt.
     """
     occurrences: Counter[str] = Counter()
+    used: set[int | None] = set()
     with store.batch() as batch, _uncollected():
         gate = Gate(store, batch, rename=options.reading.run is not None, revise=options.revise)
         for source in sources.files:
             file = _file_digest(source.path)
             for chunk, prepared in (readers or Readers()).map(prepare, _chunks(source, options, occurrences)):
+                used.update(entry.side_line for entry in prepared.entries)
                 for entry, piece in zip(gate.judge(prepared), chunk.slices, strict=True):
                     _sight(batch, source, file, entry, piece)
         gate.finish()
         store.write(batch)
-        return _count(store, sources, batch)
+        return _count(store, sources, batch, _unmatched(options.reading.side, used))
 
 
 def _sight(batch: Batch, source: Source, file: str, entry: Entry, piece: Slice) -> None:
@@ -175,7 +185,7 @@ def _sight(batch: Batch, source: Source, file: str, entry: Entry, piece: Slice) 
     )
 
 
-def _count(store: Store, sources: Sources, batch: Batch) -> IngestResult:
+def _count(store: Store, sources: Sources, batch: Batch, unmatched: tuple[int, ...]) -> IngestResult:
     """What the store says of the sightings of this batch."""
     counts = store.sql(
         """WITH seen AS MATERIALIZED (
@@ -204,6 +214,8 @@ def _count(store: Store, sources: Sources, batch: Batch) -> IngestResult:
         tasks=sum(row["n"] for row in counts if row["what"] == "tasks"),
         seconds=0.0,
         bytes=sum(source.path.stat().st_size for source in sources.files),
+        unmatched=len(unmatched),
+        unmatched_lines=unmatched[:_SHOWN],
         passed_over=sources.passed_over,
         formats={
             row["name"].partition("@")[0]: FormatCount(row["files"], row["n"], row["accepted"], row["quarantined"])
@@ -219,6 +231,11 @@ def _quarantined(store: Store, batch: Batch) -> list[Quarantined]:
         [sorted(batch.ids("sightings")), _LISTED],
     )
     return [Quarantined(**row) for row in first.to_pylist()]
+
+
+def _unmatched(side: SideFile | None, used: set[int | None]) -> tuple[int, ...]:
+    """The lines of the side file that are about no record of this import."""
+    return () if side is None else tuple(sorted(side.lines.keys() - used))
 
 
 @contextmanager

@@ -43,8 +43,9 @@ class Chunk(NamedTuple):
 class Entry(NamedTuple):
     """What is to be known of a record to let it in: its names and facts, or why it is no attempt.
 
-    ``row`` is its position in the rows of its chunk, ``raw`` the digest of its bytes, ``known_by`` what its attempt is
-    known by: the names of its run or index, its order among identical records, or its bytes alone.
+    ``row`` is its position in the rows of its chunk, ``raw`` the digest of its bytes, ``side_line`` the line of the
+    side file that is about it, ``known_by`` what its attempt is known by: the names of its run or index, its order
+    among identical records, or its bytes alone.
     """
 
     piece: Slice
@@ -55,6 +56,7 @@ class Entry(NamedTuple):
     known_by: KnownBy = "bytes"
     facts: tuple[Fact, ...] = ()
     warnings: tuple[str, ...] = ()
+    side_line: int | None = None
     code: str | None = None
     detail: str = ""
 
@@ -88,6 +90,7 @@ def _entries(chunk: Chunk, rows: list[Row], objects: dict[str, Object]) -> Itera
         if not isinstance(item, Parsed):
             yield Entry(piece, raw, code=item.code, detail=item.detail)
             continue
+        side_line = None if side is None else side.find(item, chunk.file)
         if side is not None:
             item = side.apply(item, chunk.file)
         trajectory, known_by = _named(item.trajectory, chunk.reading, raw, number)
@@ -95,17 +98,18 @@ def _entries(chunk: Chunk, rows: list[Row], objects: dict[str, Object]) -> Itera
         assert attempt is not None, "a log holds no forks of ours"  # noqa: S101 - no importer sets ``fork``
         row = trajectory_row(trajectory, encode(trajectory), attempt)
         objects.update((item.id, item) for item in item.objects)
-        yield Entry(piece, raw, row["id"], attempt, len(rows), known_by, item.facts, item.warnings)
+        yield Entry(piece, raw, row["id"], attempt, len(rows), known_by, item.facts, item.warnings, side_line)
         rows.append(row)
 
 
 def _named(trajectory: Trajectory, reading: Reading, raw: str, number: int) -> tuple[Trajectory, KnownBy]:
     if reading.namespace is not None and trajectory.task.namespace is None:
         trajectory = replace(trajectory, task=replace(trajectory.task, namespace=reading.namespace))
+    by_order = number > 1 and trajectory.attempt is None
+    if by_order:
+        trajectory = replace(trajectory, attempt=Attempt(run=raw, index=number))
     if reading.run is not None:
         trajectory = name_run(trajectory, reading.run)
-    if trajectory.attempt is not None:
-        return trajectory, "names"
-    if number > 1:
-        return replace(trajectory, attempt=Attempt(run=raw, index=number)), "order"
-    return trajectory, "bytes"
+    if by_order:
+        return trajectory, "order"
+    return trajectory, "bytes" if trajectory.attempt is None else "names"

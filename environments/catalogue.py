@@ -26,10 +26,10 @@ def find(name: str) -> Environment:
         raise _unknown(name, path, "is no module:attribute")
     try:
         found: Any = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError) as error:
-        raise _unknown(name, path, f"cannot be loaded ({error})") from error
-    if callable(found) and (isinstance(found, type) or not hasattr(found, "open")):
-        found = found()
+        if callable(found) and (isinstance(found, type) or not hasattr(found, "open")):
+            found = found()
+    except (Exception, SystemExit) as error:
+        raise _unknown(name, path, f"cannot be loaded ({type(error).__name__}: {error})") from error
     if not (isinstance(getattr(found, "spec", None), EnvSpec) and callable(getattr(found, "open", None))):
         raise _unknown(name, path, f"gives a {type(found).__name__} without the spec and open of an environment")
     return cast("Environment", found)

@@ -11,6 +11,8 @@ import msgspec
 from schemas.statements import Outcome, Stop, Value
 from schemas.trajectory import Budget
 
+Index = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]  # a column of 64 bits
+
 IDENTITY = ("namespace", "task", "variant", "parameters", "run", "attempt")
 
 
@@ -22,9 +24,9 @@ class SideFacts(msgspec.Struct, frozen=True):
     variant: str | None = None
     parameters: Any = msgspec.UNSET
     run: str | int | None = None
-    attempt: int | None = None
+    attempt: Index | None = None
     outcome: Outcome | bool | dict[str, Any] | None = None
-    score: float | int | None = None
+    score: float | None = None
     strata: dict[str, Value] = {}
     split: str | None = None
     group: str | None = None

@@ -53,4 +53,4 @@ def import_(
     with Readers((os.cpu_count() or 1) if large else 1) as readers:
         result = ingest(open_store(store), sources, options, readers)
     result.seconds = round(time.monotonic() - started, 3)
-    finish(result, as_json=as_json, wrong=result.quarantined > 0)
+    finish(result, as_json=as_json, wrong=result.quarantined + result.unmatched > 0)

@@ -1,5 +1,6 @@
 """``curate``: mounts the verbs and turns our errors into one line and an exit code."""
 
+import io
 import sys
 from typing import Annotated
 
@@ -64,6 +65,8 @@ app.command("fsck")(fsck.fsck)
 
 def main() -> None:
     """Run the command line; exit code 0 done, 1 something was found wrong, 2 misuse or refused, 130 interrupted."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
     except CurationError as error:
@@ -76,11 +79,13 @@ def main() -> None:
     except Exception as error:
         from environments.protocol import EnvironmentFailure
 
-        if not isinstance(error, EnvironmentFailure | OSError):
+        if not isinstance(error, EnvironmentFailure | OSError | UnicodeError):
             raise
         _refuse(error)
 
 
 def _refuse(error: Exception) -> None:
-    print(f"curate: {error}", file=sys.stderr)
+    from schemas.display import clean_line
+
+    print(f"curate: {clean_line(str(error))}", file=sys.stderr)
     sys.exit(2)

@@ -41,6 +41,7 @@ def selection_bias(
     from curation.cli.options import open_store
     from curation.cli.output import finish
     from curation.errors import UsageError
+    from curation.targets import refuse_target
     from reports.document import document
     from reports.markdown import markdown
     from reports.page import page
@@ -55,7 +56,10 @@ def selection_bias(
     }
     if out is not None and out.suffix not in faces:
         raise UsageError(f"--out {str(out)!r}: the ending says the format; give .html, .md or .json")
-    result = measure(open_store(store), keep=keep, build=None if build is None else read_build_id(build), by=by or None)
+    opened = open_store(store)
+    if out is not None:
+        refuse_target(out, opened)
+    result = measure(opened, keep=keep, build=None if build is None else read_build_id(build), by=by or None)
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(faces[out.suffix](result), encoding="utf-8")

@@ -30,7 +30,7 @@ _RESULTS: dict[Any, Result] = {
 
 class _Verdict(msgspec.Struct):
     success: bool | None
-    score: float | int | None = None
+    score: float | None = None
 
 
 def inline_keys(record: dict[str, Any]) -> SideFacts:

@@ -28,13 +28,13 @@ _ROLES: dict[str, Role] = {
     "function": "tool",
 }
 _PLAIN = frozenset(("role", "content"))
-_ASSISTANT = _PLAIN | {"tool_calls", "function_call", "reasoning_content", "reasoning"}
+_ASSISTANT = _PLAIN | {"tool_calls", "function_call", "reasoning_content", "reasoning", "refusal"}
 _TOOL = _PLAIN | {"tool_call_id", "name", "is_error", "error"}
 _MODELLED: dict[Role, frozenset[str]] = {"system": _PLAIN, "user": _PLAIN, "assistant": _ASSISTANT, "tool": _TOOL}
 _NEEDED: dict[Role, frozenset[str]] = {
     "system": frozenset(("content",)),
     "user": frozenset(("content",)),
-    "assistant": _ASSISTANT - {"role"} | {"refusal", "audio"},
+    "assistant": _ASSISTANT - {"role"} | {"audio"},
     "tool": frozenset(("content",)),
 }
 
@@ -50,6 +50,7 @@ class MessageShape(msgspec.Struct):
     name: str | None = None
     reasoning_content: str | None = None
     reasoning: Any = None
+    refusal: str | None = None
     is_error: bool | None = None
     error: Any = None
 
@@ -78,6 +79,8 @@ def read_messages(
             extra |= _unmodelled(entry, _MODELLED[role])
         content = _parts(shape.content, extra, aside) if isinstance(shape.content, list) else shape.content
         if role == "assistant":
+            if shape.refusal:
+                content = _with_refusal(content, shape.refusal)
             calls = _calls(entry, shape, index, extra, aside)
             if calls:
                 links.open(calls)
@@ -150,13 +153,20 @@ def _error(shape: MessageShape, extra: dict[str, Any]) -> MessageError | None:
 
 
 def _reasoning(shape: MessageShape, extra: dict[str, Any]) -> str | None:
+    """All that is shown of the reasoning, as text; where it is more than one text, its form is kept beside it."""
     first, second = shape.reasoning_content, shape.reasoning
     if second is None or second == first:
         return first
     if first is None and type(second) is str:
         return second
     extra["reasoning"] = second
-    return first
+    shown = second if isinstance(second, str) else encode(second).decode()
+    return shown if first is None else f"{first}\n{shown}"
+
+
+def _with_refusal(content: str | tuple[Part, ...] | None, refusal: str) -> tuple[Part, ...]:
+    said = (Part("text", content),) if isinstance(content, str) and content else content or ()
+    return (*said, Part("refusal", refusal))
 
 
 def _parts(content: list[Any], extra: dict[str, Any], aside: Aside) -> tuple[Part, ...]:

@@ -17,6 +17,7 @@ from curation.importers.heads import head_value
 from curation.importers.json_list import read_list
 from curation.importers.messages import MessageShape, read_messages
 from schemas import canonical
+from schemas.side_file import Index
 from schemas.statements import Result, Stop
 from schemas.trajectory import Attempt, Message, Task, ToolCall, Trajectory, text_of
 
@@ -69,8 +70,8 @@ class _Info(msgspec.Struct):
 class _Run(msgspec.Struct):
     task_id: int | str
     traj: list[MessageShape]
-    trial: int | None = None
-    reward: float | int | None = None
+    trial: Index | None = None
+    reward: float | None = None
     info: _Info | None = None
 
 

@@ -10,7 +10,7 @@ import msgspec
 from curation.diagnosis.evidence import Case
 from curation.errors import UsageError
 from curation.store import Store
-from environments.catalogue import UnknownEnvironmentError, find
+from environments.catalogue import KNOWN, find
 from environments.protocol import EnvSpec
 from schemas.objects import ToolSpec, read_tools
 from schemas.statements import Finding, Verification
@@ -62,8 +62,8 @@ def attempts_in(store: Store, environment: str) -> list[str]:
 def read_known(store: Store, identities: Sequence[str], environment: str | None = None) -> Iterator[Known]:
     """What is known of these trajectories, in order.
 
-    The environment whose declarations count is the first that can be found: the one named, the recorded one, the one
-    that executed the calls.
+    The declarations that count are those of the environment named, else of the recorded one or the one that executed
+    the calls, where it is one of ours.
     """
     offered = cache(lambda digest: read_tools(store.object(digest)))
     for start in range(0, len(identities), _CHUNK):
@@ -82,7 +82,7 @@ def read_known(store: Store, identities: Sequence[str], environment: str | None 
                 fact["stop"],
                 fact["outcome"],
                 checked,
-                _first_declared(environment, fact["environment"], _executed_in(checked)),
+                _declared(environment, fact["environment"], _executed_in(checked)),
                 _budget(fact["budget"]),
             )
             yield Known(case, tuple(findings[identity]), fact["environment"], fact["revised"])
@@ -123,16 +123,15 @@ def _executed_in(verifications: Sequence[Verification]) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
-def _first_declared(*names: str | None) -> EnvSpec | None:
-    return next((spec for name in names if name is not None and (spec := _declared(name)) is not None), None)
+def _declared(asked: str | None, *recorded: str | None) -> EnvSpec | None:
+    """What the environment asked for declares, else the first recorded one that is one of ours.
 
-
-@cache
-def _declared(name: str) -> EnvSpec | None:
-    try:
-        return find(name.partition("@")[0]).spec
-    except UnknownEnvironmentError:
-        return None
+    A recorded name is a log's word: it never makes us load code.
+    """
+    if asked is not None:
+        return find(asked).spec
+    ours = (name.partition("@")[0] for name in recorded if name is not None)
+    return next((find(name).spec for name in ours if name in KNOWN), None)
 
 
 def _budget(entries: Sequence[tuple[str, str]] | None) -> Budget | None:

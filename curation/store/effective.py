@@ -72,7 +72,7 @@ VIEWS: tuple[str, ...] = (
         UNION SELECT trajectory FROM effective_annotations WHERE field = 'stop' AND value = 'provider_error'
     )
     SELECT t.attempt_id, t.id AS trajectory_id, coalesce(t.task_key, t.attempt_id) AS task_key,
-        t.namespace, t.task, t.variant, t.run, t.attempt::INTEGER AS attempt, t.model, t.agent,
+        t.namespace, t.task, t.variant, t.run, t.attempt, t.model, t.agent,
         coalesce(f.environment, t.environment) AS environment, coalesce(t.tools, f.tools) AS tools,
         t.seed, t.messages, t.calls, coalesce(o.outcome, 'unknown') AS outcome, o.outcome_by, o.score,
         f.stop, f.split, f."group", t.id IN (SELECT trajectory FROM faults) AS fault,

@@ -8,14 +8,15 @@ import msgspec
 from curation.store.store import Store, check_name
 from curation.store.tables import STATEMENTS, slot_digest, statement_table
 from schemas.canonical import encode
-from schemas.statements import Statement
+from schemas.statements import Statement, Verification
 
 
 def superseding(store: Store, statements: Iterable[Statement]) -> list[Statement]:
     """The statements that have to be written so that these hold: those of a slot that already holds are left out.
 
     A slot (what is said, and by whom) is replaced as a whole: where its standing statements are not exactly these,
-    every new one names every standing one as superseded.
+    every new one names every standing one as superseded. What an environment could not tell (a call not run, an answer
+    that cannot be compared) never takes the place of what one did tell.
     """
     statements = list(statements)
     if all(store.is_empty(table) for table in {statement_table(statement) for statement in statements}):
@@ -27,10 +28,21 @@ def superseding(store: Store, statements: Iterable[Statement]) -> list[Statement
     news: list[Statement] = []
     for place, contents in wanted.items():
         held = standing.get(place, {})
-        if held.keys() != contents.keys():
+        if held.keys() != contents.keys() and not _is_blank(contents.values(), held):
             replaced = tuple(sorted(held.values()))
             news.extend(msgspec.structs.replace(statement, supersedes=replaced) for statement in contents.values())
     return news
+
+
+def _is_blank(news: Iterable[Statement], held: Iterable[bytes]) -> bool:
+    """Whether these say nothing, by an environment, where something is known."""
+    return all(_is_untold(item) for item in news) and any(
+        msgspec.json.decode(content, type=Verification).result != "unknown" for content in held
+    )
+
+
+def _is_untold(item: Statement) -> bool:
+    return isinstance(item, Verification) and item.author.kind == "environment" and item.result == "unknown"
 
 
 def _standing(store: Store, places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[bytes, str]]:

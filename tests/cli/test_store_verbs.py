@@ -109,3 +109,9 @@ def test_terminal_controls_of_a_log_do_not_reach_the_terminal(folder: Path) -> N
     assert shown.returncode == 0
     assert "evil" in shown.stdout
     assert not {"\x1b", "\u202e", "\x07"}.intersection(shown.stdout)
+
+
+def test_an_import_names_the_lines_of_the_side_file_that_are_about_no_record(folder: Path) -> None:
+    write(folder / "side.jsonl", [{"key": "a", "split": "train"}, {"key": "nobody", "split": "train"}])
+    counts = result(folder, "import", "good.jsonl", "--manifest", "side.jsonl", code=1)
+    assert (counts["accepted"], counts["unmatched"], counts["unmatched_lines"]) == (2, 1, [2])

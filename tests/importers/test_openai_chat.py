@@ -245,3 +245,25 @@ def test_a_tool_answer_keeps_what_its_call_does_not_say(tmp_path: Path) -> None:
     parsed = read_chat(tmp_path, chat(ask(call("{}")), answer("2", name="get_stock", weight=0)))
     assert parsed.trajectory.messages[2].extra == msgspec.Raw(b'{"weight":0}')
     assert calls(parsed.trajectory)[0].id == "c1"
+
+
+def test_a_refusal_and_structured_reasoning_are_part_of_what_was_shown(tmp_path: Path) -> None:
+    seen = set()
+    for said in (
+        {"content": None},
+        {"content": None, "refusal": "I cannot."},
+        {"content": "Well.", "refusal": "I cannot."},
+        {"content": None, "reasoning": ["a", {"b": 1}]},
+        {"content": None, "reasoning": ["a", {"b": 2}]},
+        {"content": None, "reasoning": ["a"], "reasoning_content": "r"},
+    ):
+        first = {"role": "assistant", **said}
+        then = ({"role": "user", "content": "Why?"}, {"role": "assistant", "content": "x"})
+        parsed = read_chat(tmp_path, chat(first, *then))
+        seen.add(decisions_of(parsed.trajectory)[-1].context)
+    assert len(seen) == 6
+
+
+@pytest.mark.parametrize("more", [{"attempt": 2**63}, {"attempt": -1}, {"score": 10**400}])
+def test_a_number_that_no_column_holds_is_refused(more: dict[str, Any], tmp_path: Path) -> None:
+    assert refuse_chat(tmp_path, chat(**more)).code == "bad_side_keys"
