@@ -107,11 +107,15 @@ def _check_rule(store: Queryable, rule: str) -> None:
     try:
         SQLExpression(rule)
         bound = store.sql(f"SELECT ({rule}\n) AS kept FROM attempts WHERE ({rule}\n) LIMIT 0")
+        moved = store.sql(f"SELECT count(*) AS n FROM attempts WHERE ({rule}\n) IS DISTINCT FROM ({rule}\n)")
     except (duckdb.Error, UsageError) as error:
         raise UsageError(_complaint(store, rule, str(error.__cause__ or error))) from error
     if bound.schema.types != [pa.bool_()]:
         kinds = ", ".join(str(kind) for kind in bound.schema.types)
         raise UsageError(_complaint(store, rule, f"it gives {kinds}, not true or false"))
+    if moved["n"][0].as_py():
+        why = "it gives another answer each time, so that no number could be computed again"
+        raise UsageError(_complaint(store, rule, why))
 
 
 def _complaint(store: Queryable, rule: str, why: str) -> str:

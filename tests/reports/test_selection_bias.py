@@ -153,6 +153,7 @@ def test_a_build_keeps_the_attempts_of_its_kept_decisions() -> None:
         ("attempt = ?", "parameters"),
         ("kept", "kept"),
         ("label = 'world/a'", "label"),
+        ("random() < 0.5", "another answer each time"),
     ],
 )
 def test_a_bad_rule_is_refused_with_itself_the_cause_and_the_columns(rule: str, why: str) -> None:
