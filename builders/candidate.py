@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from curation.store.store import check_name
+from curation.store.tables import check_name
 from schemas.levels import Level, level_of
 from schemas.rows import Wanted
 from schemas.selection import Kind

@@ -16,9 +16,8 @@ from curation.gate import statement_of
 from curation.importers.attempt_keys import facts_of
 from curation.importers.side_file import read_side_lines
 from curation.store import Store
-from curation.store.store import check_name
 from curation.store.supersede import superseding
-from curation.store.tables import STATEMENTS
+from curation.store.tables import STATEMENTS, check_name
 from schemas.canonical import UnreadableError, encode, parse
 from schemas.side_file import IDENTITY, SideLine
 from schemas.statements import Statement

@@ -7,7 +7,7 @@ import msgspec
 from curation.selections import DecisionLine, Line, Place, RowView, decided, message_lines, places_of, view_row
 from curation.store import Store
 from curation.store.lookup import Named, resolve_trajectory
-from curation.store.store import check_name
+from curation.store.tables import check_name
 from schemas.canonical import encode
 from schemas.reasons import REPAIR, sentence_of
 from schemas.trajectory import Trajectory

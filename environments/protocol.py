@@ -100,11 +100,6 @@ class EnvSpec(NamedTuple):
         """Id and version, as statements and forks name it."""
         return f"{self.id}@{self.version}"
 
-    @property
-    def read_only(self) -> bool:
-        """Whether no declared tool changes anything."""
-        return all(effect == "read" for effect in self.effects.values())
-
 
 class Blobs(Protocol):
     """Where bytes are kept by their SHA-256."""

@@ -2,7 +2,6 @@
 
 from typing import Literal
 
-from schemas.canonical import digest, encode
 from schemas.trajectory import Record
 
 Kind = Literal["first_action", "recovery", "preference"]
@@ -36,8 +35,3 @@ class Selection(Record, frozen=True):
     failed: tuple[str, ...] = ()
     detail: tuple[Difference, ...] = ()
     partner: str | None = None
-
-
-def selection_id(selection: Selection) -> str:
-    """The name of a selection: SHA-256 of its canonical bytes."""
-    return digest(encode(selection))

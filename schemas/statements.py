@@ -1,8 +1,7 @@
 """What somebody says about a record: append-only rows beside it, each with its author and what that author read."""
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from schemas.canonical import digest, encode
 from schemas.trajectory import Author, Reads, Record
 
 Label = Literal[
@@ -34,12 +33,7 @@ Stop = Literal[
     "cancelled",
     "unknown",
 ]
-EvidenceKind = Literal[
-    "request", "call", "observation", "absence", "state", "schema", "parser", "claim", "repeat", "budget"
-]
-
-LAYERS: tuple[Layer, ...] = get_args(Layer)
-OUTCOMES: dict[Result, Outcome] = {"passed": "success", "failed": "failure", "partial": "partial"}
+EvidenceKind = Literal["request", "call", "observation", "absence", "state", "schema", "parser", "claim", "budget"]
 
 Value = str | int | float | bool | None
 
@@ -124,11 +118,6 @@ class Verification(Record, frozen=True):
 
 
 Statement = Annotation | Finding | Verification
-
-
-def statement_id(statement: Statement) -> str:
-    """The name of a statement: SHA-256 of its canonical bytes."""
-    return digest(encode(statement))
 
 
 def slot(statement: Statement) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from curation.store.files import StagedFile, Writer
 from curation.store.tables import (
     TABLES,
     Row,
+    check_name,
     object_row,
     record_batch,
     selection_row,
@@ -55,9 +56,10 @@ class Batch:
         return identity
 
     def add_object(self, item: Object) -> str:
-        """Add bytes and return their name."""
+        """Add bytes and return their name. Raises StoreError where the name is not that of the bytes."""
         if item.id in self._ids["objects"]:
             return item.id
+        check_name("object", item.id, item.bytes)
         return self._add("objects", object_row(item), len(item.bytes))
 
     def add_sighting(self, sighting: Sighting) -> str:

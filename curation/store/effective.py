@@ -34,7 +34,7 @@ VIEWS: tuple[str, ...] = (
     """
     CREATE TEMP VIEW effective_findings AS
     SELECT * FROM findings
-    WHERE author_kind NOT IN ('model', 'sibling', 'self_report')
+    WHERE author_kind NOT IN ('model', 'sibling', 'self_report') AND detail <> 'withdrawn'
       AND id NOT IN (SELECT unnest(supersedes) FROM findings)
       AND trajectory IN (SELECT id FROM trajectories)
     """,

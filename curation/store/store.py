@@ -15,8 +15,7 @@ from curation.errors import CurationError, NotFoundError, StoreError, UsageError
 from curation.store import files, views
 from curation.store.batch import Batch
 from curation.store.files import StagedFile
-from curation.store.tables import TABLES
-from schemas.canonical import digest
+from curation.store.tables import TABLES, check_name
 from schemas.trajectory import Trajectory, decode
 
 _CHUNK = 500
@@ -236,12 +235,6 @@ class Store:
                 if kept.num_rows:
                     writer.write(pa.Table.from_batches([kept]))
         return [writer.close()]
-
-
-def check_name(kind: str, identity: str, data: bytes) -> None:
-    """Raise StoreError where these bytes are not those that the id names."""
-    if (actual := digest(data)) != identity:
-        raise StoreError(f"{kind} {identity!r}: id_mismatch, its bytes are those of {actual!r}")
 
 
 def _explained(error: duckdb.Error) -> CurationError:

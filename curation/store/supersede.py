@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from curation.store.store import Store, check_name
-from curation.store.tables import STATEMENTS, slot_digest, statement_table
+from curation.store.store import Store
+from curation.store.tables import STATEMENTS, check_name, slot_digest, statement_table
 from schemas.canonical import encode
 from schemas.statements import Statement, Verification
 

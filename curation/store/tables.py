@@ -12,6 +12,7 @@ import pyarrow as pa
 from msgspec import UNSET
 from msgspec.structs import astuple
 
+from curation.errors import StoreError
 from schemas.canonical import digest, encode
 from schemas.digests import Decision, decisions_of, task_key
 from schemas.objects import Object, Sighting
@@ -245,3 +246,9 @@ def slot_digest(statement: Statement) -> str:
 def value_text(value: Value) -> str | None:
     """An annotation's value as a column: text as it is, everything else as JSON."""
     return value if isinstance(value, str) or value is None else encode(value).decode()
+
+
+def check_name(kind: str, identity: str, data: bytes) -> None:
+    """Raise StoreError where these bytes are not those that the id names."""
+    if (actual := digest(data)) != identity:
+        raise StoreError(f"{kind} {identity!r}: id_mismatch, its bytes are those of {actual!r}")

@@ -10,7 +10,7 @@ from curation.diagnosis.recovery import recoveries
 from curation.importers import openai_chat
 from curation.importers.face import Parsed
 from curation.proposals import propose
-from schemas.statements import OUTCOMES, Finding
+from schemas.statements import Finding
 from tests.diagnosis.toy import case_of, executed
 
 READINGS = {
@@ -31,7 +31,7 @@ def cases(path: Path) -> dict[str, Case]:
         assert isinstance(item, Parsed)
         outcome = next(fact.value for fact in item.facts if fact.field == "outcome")
         assert item.key is not None
-        found[item.key] = case_of(item, outcome=OUTCOMES["passed" if outcome == "passed" else "failed"])
+        found[item.key] = case_of(item, outcome="success" if outcome == "passed" else "failure")
     return found
 
 

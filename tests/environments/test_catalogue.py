@@ -8,7 +8,7 @@ from environments.protocol import fault_of
 def test_a_short_name_gives_the_world_of_that_id(name: str) -> None:
     spec = find(name).spec
     assert spec.name == f"{name}@1"
-    assert spec.read_only is (name == "inventory")
+    assert all(effect == "read" for effect in spec.effects.values()) is (name == "inventory")
     assert len(spec.code_digest) == 64
 
 

@@ -13,7 +13,8 @@ import pytest
 from curation.errors import UsageError
 from curation.ingest import IngestOptions, find_sources, ingest
 from curation.readers import Readers
-from curation.show import RowView, TrajectoryView, list_attempts, show
+from curation.selections import RowView
+from curation.show import TrajectoryView, list_attempts, show
 from curation.store import Store
 from curation.store.fsck import check
 from curation.store.lookup import resolve, resolve_trajectory

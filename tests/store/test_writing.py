@@ -9,7 +9,7 @@ import pytest
 from curation.errors import NotFoundError, StoreError, UsageError
 from curation.store import Store
 from curation.store.fsck import check
-from schemas.objects import make_object
+from schemas.objects import Object, make_object
 from schemas.statements import Annotation
 from schemas.trajectory import Author, trajectory_id
 from tests.store.stores import attempt, put
@@ -133,3 +133,10 @@ def test_an_unknown_id_is_not_found(tmp_path: Path) -> None:
         store.trajectory("f00")
     with pytest.raises(NotFoundError, match="f00"):
         store.object("f00")
+
+
+def test_bytes_under_a_name_that_is_not_theirs_are_refused(tmp_path: Path) -> None:
+    store = Store.create(str(tmp_path))
+    with store.batch() as batch, pytest.raises(StoreError, match="id_mismatch"):
+        batch.add_object(Object("0" * 64, "raw", b"x"))
+    assert store.sql("SELECT * FROM objects").num_rows == 0
