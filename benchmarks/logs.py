@@ -36,12 +36,13 @@ def write_log(path: Path, rows: int, seed: int = 0) -> int:
 
 
 def _row(number: int, random_source: random.Random) -> dict[str, Any]:
+    asked = [f"A{sku}" for sku in random_source.sample(range(100, 1_000), 9)]
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": _text(random_source, 120)},
-        {"role": "user", "content": f"How many A{number % 500} are left? {_text(random_source, 20)}"},
+        {"role": "user", "content": f"How many are left of {', '.join(asked)}? {_text(random_source, 20)}"},
     ]
-    for step in range(9):
-        call = {"name": "get_stock", "arguments": json.dumps({"sku": f"A{random_source.randrange(500)}"})}
+    for step, sku in enumerate(asked):
+        call = {"name": "get_stock", "arguments": json.dumps({"sku": sku})}
         messages += [
             {
                 "role": "assistant",
