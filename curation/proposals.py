@@ -11,7 +11,7 @@ from curation.diagnosis.argument import right_value
 from curation.diagnosis.arguments import arguments_of, swap
 from curation.diagnosis.derivation import derives
 from curation.diagnosis.evidence import Case, Reading, read_case
-from curation.diagnosis.recovery import recoveries
+from curation.diagnosis.recovery import holds_named, recoveries
 from curation.errors import UsageError
 from schemas.canonical import UnreadableError, parse, raw
 from schemas.statements import Finding
@@ -128,6 +128,8 @@ def _recovered(reading: Reading, finding: Finding, wrong: ToolCall) -> Proposal 
         return None
     right = next(call for _, call in reading.calls if call.uid == recovery.recovered_call)
     arguments = arguments_of(right)
+    if finding.detail == "schema_violation" and not holds_named(wrong, arguments):
+        return None
     if not derives(arguments, reading.messages[: finding.message], reading.parameters(right.name)):
         return None
     return _proposal(reading, finding, wrong, arguments, RECOVERED, ("request", "schema", "observation"))

@@ -15,8 +15,9 @@ from curation.diagnosis.dates import read_date
 from curation.diagnosis.derivation import MAX_READ, Candidate, candidates, derive
 from curation.diagnosis.evidence import Reading, shown
 from curation.diagnosis.exclusions import excludes
+from curation.diagnosis.mentions import mentions, stands_alone
 from curation.diagnosis.origins import Origins, read_origins
-from curation.diagnosis.quantities import read_number
+from curation.diagnosis.quantities import is_count, read_number
 from curation.diagnosis.tokens import fold, is_name
 from schemas.statements import Evidence, Finding
 from schemas.tool_schema import check_arguments
@@ -119,17 +120,31 @@ def _failed(origins: Origins, index: int, call: ToolCall, arguments: Any, failur
 
 def _fits(reading: Reading, index: int, call: ToolCall, arguments: Any, path: str, candidate: Candidate) -> bool:
     """Whether a candidate can stand there: a whole word that was not excluded, not used already, in the schema."""
-    at, value = candidate.evidence, candidate.value
-    if derive(value, reading.messages[:index]) is None:
+    value = candidate.value
+    if derive(value, reading.messages[:index]) is None or not _plain(reading, path, candidate):
         return False
-    if at.message is not None and at.start is not None and at.end is not None:
-        text = text_of(reading.messages[at.message].content)
-        if excludes(text, at.start, at.end):
-            return False
     if reading.used(call.name, value, index):
         return False
     parameters = reading.parameters(call.name)
     return parameters is None or not check_arguments(parameters, swap(arguments, {path: value})).problems
+
+
+def _plain(reading: Reading, path: str, candidate: Candidate) -> bool:
+    """Whether every place in its message that names a candidate does so in full and asks for it."""
+    at, value = candidate.evidence, candidate.value
+    if at.message is None or at.start is None or at.end is None:
+        return False
+    text, places = text_of(reading.messages[at.message].content), [(at.start, at.end)]
+    if isinstance(value, str) and is_name(value) and read_date(value) is None:
+        bare = value.lstrip("#")
+        places = list(mentions(text, bare))
+        if any(fold(text[start:end]) != fold(bare) for start, end in places):
+            return False
+        signed = "#" if value != bare else ""
+        places = [(start - len(signed) if text[:start].endswith(signed) else start, end) for start, end in places]
+    elif read_number(value) is not None and not is_count(text, *places[0], path.rpartition("/")[2]):
+        return False
+    return all(stands_alone(text, *place) and not excludes(text, *place) for place in places)
 
 
 def _folded(value: Any) -> Any:

@@ -17,7 +17,9 @@ _WORDS = {word: Decimal(number) for number, word in enumerate(_SPELLED)} | {
     "couple": Decimal(2),
     "dozen": Decimal(12),
 }
-_CHINESE = re.compile(r"([一二两三四五六七八九十])(?=[个件张份间位台本只条双瓶箱盒])")
+_CHINESE = re.compile(
+    r"(?<![第一二两三四五六七八九十百千万零〇\d])([一二两三四五六七八九十])(?=[个件张份间位台本只条双瓶箱盒])"
+)
 _CHINESE_NUMBERS = {character: Decimal(number) for number, character in enumerate("一二三四五六七八九十", 1)} | {
     "两": Decimal(2)
 }
@@ -41,6 +43,22 @@ _FACTORS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("usd", "dollar", "dollars", "eur", "euro", "euros"), ("100",)),
     **dict.fromkeys(("kb", "mb", "gb"), ("1000", "1024")),
 }
+_SCALES = ("hundred", "thousand", "million", "k", "dozen", "score", "万", "千", "百", "亿")
+_MEASURES = (
+    frozenset(unit for unit in _FACTORS if unit != "dozen")
+    | frozenset(_SCALES)
+    | frozenset(
+        "second month months year years night nights ms am pm clock lb lbs pound pounds oz ounce ounces ton tons tonne"
+        " tonnes liter liters litre litres ml l meter metre gram kilogram kilometer mile miles inch inches ft cent"
+        " cents bucks rmb cny yuan gbp jpy yen pct us you".split()
+    )
+)
+_CHINESE_MEASURE = re.compile(
+    r"\s?(?:多|来|几)?个?(?:[%％万千百亿年月周天日号点分秒元块角斤克吨米升折楼岁晚]|小时|星期|礼拜|分钟|公斤|公里|厘米|毫|美|欧|人民币)"
+)
+_TENS = frozenset("twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million".split())
+_SHORT_UNITS = frozenset(("kg", "lb", "day", "usd", "eur", "ms"))
+_LOOKED_AT = 60  # characters around a number
 
 
 class Quantity(NamedTuple):
@@ -69,6 +87,42 @@ def quantities(text: str) -> Iterator[Quantity]:
             yield Quantity(value, word.start, word.end, _times(value, match[2]))
     for match in _CHINESE.finditer(text):
         yield Quantity(_CHINESE_NUMBERS[match[1]], *match.span())
+
+
+def is_count(text: str, start: int, end: int, name: str) -> bool:
+    """Whether a number in a text says how many by itself, as the argument of this name can take it over.
+
+    In figures, or a plain number word from two on. None that is part of a larger one, and no amount of time, money,
+    weight or the like, unless the argument's name says that unit.
+    """
+    written = fold(text[start:end])
+    figures = _FIGURES.fullmatch(written)
+    if figures is None and written not in _SPELLED[2:] and _CHINESE_NUMBERS.get(written, Decimal(1)) == 1:
+        return False
+    before = list(words(text[max(start - _LOOKED_AT, 0) : start]))
+    if figures is None and any(fold(word.text) in _TENS for word in before[-2:]):
+        return False
+    units = set(_units(text, start, end)) | ({figures[2]} if figures and figures[2] else set())
+    return all(_says(name, unit) for unit in units)
+
+
+def _units(text: str, start: int, end: int) -> Iterator[str]:
+    """The measures that a number is followed by, one word in between let by; a sign of money before it."""
+    if text[start - 1 : start] in tuple("$€£¥￥"):
+        yield text[start - 1]
+    after = text[end : end + _LOOKED_AT]
+    if found := _CHINESE_MEASURE.match(after) or re.match(r"\s?[%％$€£]", after):
+        yield found[0].strip()
+    for at, word in enumerate(list(words(after))[:2]):
+        unit = fold(word.text)
+        if unit in _MEASURES and (at == 0 or len(unit) > 1):
+            yield unit
+
+
+def _says(name: str, unit: str) -> bool:
+    parts = {fold(part).removesuffix("s") for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
+    stem = "percent" if unit in ("%", "％", "pct") else unit.removesuffix("s")
+    return stem in parts and (len(stem) >= 4 or stem in _SHORT_UNITS)
 
 
 def read_number(value: object) -> Decimal | None:

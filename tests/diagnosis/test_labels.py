@@ -1,5 +1,6 @@
 """Each label: where it is given with its evidence, and where it must not be given."""
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,61 @@ def test_in_doubt_no_value_is_called_wrong(tmp_path: Path, request_text: str, sk
     assert found(case(tmp_path, request_text, *call("get_stock", {"sku": sku}, STOCK), outcome="unknown")) == []
 
 
+@pytest.mark.parametrize(
+    "name", ["A17/XL", "A17+", "A17#B", "A17:blue", "A17：蓝色", "http://shop/A17/cart", "sku=A17", "~A17"]
+)
+def test_a_part_of_a_longer_token_is_no_value(tmp_path: Path, name: str) -> None:
+    for request_text in (f"Stock of {name}", f"Stock of {name} please", f"Stock of A17 and {name}"):
+        assert found(case(tmp_path, request_text, *call("get_stock", {"sku": "A18"}, UNKNOWN), outcome="unknown")) == []
+
+
+@pytest.mark.parametrize(
+    "request_text",
+    [
+        "A17",
+        "Stock of A17, please.",
+        "(A17)?",
+        'Is "A17" there',
+        "查询A17的库存",
+        "型号：A17。",
+        "A17: stock?",
+        "A17's stock",
+        "A17!",
+    ],
+)
+def test_a_whole_word_is_a_value(tmp_path: Path, request_text: str) -> None:
+    one = case(tmp_path, request_text, *call("get_stock", {"sku": "A18"}, STOCK), outcome="unknown")
+    proposal = propose(one, only(one))
+    assert proposal is not None
+    assert [bytes(item.arguments) for item in proposal.calls] == [b'{"sku":"A17"}']
+
+
+@pytest.mark.parametrize(
+    "request_text",
+    [
+        "Stock of Series A, number 18. My last order was A17.",
+        "Is the successor of A17 there?",
+        "How many are left of A17's successor?",
+        "We returned A17, what else is there?",
+        "The newest instead of A17",
+        "The previous one, A17, is broken; find me another",
+        "Formerly I used A17",
+        "These were returned:\n- A17\nFind me something else",
+        "For the model that I would like to put on my shelf where so far there stood nothing else than A17",
+        "Stock of A17? I mean the successor of A17",
+        "上次订的是A17，这次换一个",
+        "我之前用 A17",
+        "已退回A17，请再查一个",
+        "A17的替代品",
+        "要新款而不是A17",
+    ],
+)
+@pytest.mark.parametrize("answer", [STOCK, UNKNOWN])
+def test_what_is_only_told_of_is_no_value(tmp_path: Path, request_text: str, answer: Message) -> None:
+    one = case(tmp_path, request_text, *call("get_stock", {"sku": "A18"}, answer), outcome="unknown")
+    assert found(one) == []
+
+
 def test_a_wrong_booking_that_took_effect_is_found(tmp_path: Path) -> None:
     booked = call("book", {"sku": "B18", "qty": 1}, {"booked": "B18", "qty": 1})
     one = case(tmp_path, "I'd like to book B17", *booked, say("Booked."), tools=BOTH, spec=BOOKING, outcome="unknown")
@@ -274,6 +330,60 @@ def test_a_wrong_number_needs_the_environments_word(tmp_path: Path) -> None:
     assert bytes(proposal.calls[0].arguments) == b'{"qty":2,"sku":"A17"}'
     fine = call("book", {"sku": "A17", "qty": 40}, {"booked": "A17"})
     assert found(case(tmp_path, asked, *fine, tools=BOTH, spec=BOOKING, outcome="unknown")) == []
+
+
+def booked_instead(folder: Path, request_text: str, name: str = "qty") -> list[Any]:
+    """The numbers that a rule proposes for a booking of 50 that failed."""
+    book = {"type": "function", "function": {"name": "book", "description": "", "parameters": {"properties": {}}}}
+    refused = call("book", {"sku": "A17", name: 50}, {"error": "out_of_stock"})
+    one = case(folder, request_text, *refused, tools=[book], spec=BOOKING)
+    proposals = [propose(one, finding) for finding in diagnose(one).findings]
+    return [json.loads(bytes(item.calls[0].arguments))[name] for item in proposals if item is not None]
+
+
+@pytest.mark.parametrize(
+    "request_text",
+    [
+        "Book a large lot of A17",
+        "Book A17 for both of us",
+        "Book A17 for the two of us",
+        "Book a couple of A17",
+        "Book A17 within 10 minutes",
+        "Book A17 within ten working days",
+        "Book A17 for $20",
+        "Book A17 for 20 dollars",
+        "Book 5kg of A17",
+        "Book A17 at 20% off",
+        "Book twenty five of A17",
+        "Book two hundred of A17",
+        "Book 2+ of A17",
+        "Book -2 of A17",
+        "订A17，10分钟内",
+        "订 A17，两个小时内",
+        "订 A17 二十个",
+        "订第二个A17",
+        "订一个A17",
+    ],
+)
+def test_what_does_not_say_how_many_is_no_number(tmp_path: Path, request_text: str) -> None:
+    assert booked_instead(tmp_path, request_text) == []
+
+
+@pytest.mark.parametrize(
+    ("request_text", "name", "number"),
+    [
+        ("Book 2 of A17", "qty", 2),
+        ("Book two of A17, please", "qty", 2),
+        ("Book A17, twelve", "qty", 12),
+        ("订两个A17", "qty", 2),
+        ("订 3 个 A17", "qty", 3),
+        ("Book A17 within 10 minutes", "within_minutes", 10),
+        ("Book A17 within 10 minutes", "withinMinutes", 10),
+        ("Book 5 kg of A17", "weight_kg", 5),
+    ],
+)
+def test_what_says_how_many_is_a_number(tmp_path: Path, request_text: str, name: str, number: int) -> None:
+    assert booked_instead(tmp_path, request_text, name) == [number]
 
 
 def test_a_candidate_must_satisfy_the_schema(tmp_path: Path) -> None:

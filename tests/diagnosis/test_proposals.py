@@ -115,6 +115,49 @@ def test_a_recovery_out_of_the_blue_is_not_proposed_for_the_time_before(tmp_path
     assert propose(one, finding) is None
 
 
+@pytest.mark.parametrize(
+    ("written", "later", "same"),
+    [
+        ('{"sku": "A17"', {"sku": "A17"}, True),
+        ('{"sku": "A17", "city": Hangzhou}', {"sku": "A17", "city": "杭州"}, True),
+        ('{"sku": "A17"', {"sku": "B17"}, False),
+        ('{"sku": "A17", "qty"', {"sku": "A17", "qty": 2}, False),
+        ('{"sku": "A17", "qty": 2', {"sku": "A17", "qty": 2}, True),
+        ("{", {"sku": "A17"}, False),
+    ],
+)
+def test_a_malformed_call_is_recovered_by_what_it_held_itself(
+    tmp_path: Path, written: str, later: dict[str, Any], same: bool
+) -> None:
+    one = case(
+        tmp_path,
+        "Check A17 first, 2 of them, 杭州. Only if it is out of stock check B17.",
+        *call("get_stock", written, {"error": "invalid_json"}),
+        *call("get_stock", later, STOCK, "c2"),
+        outcome="success",
+    )
+    one = one._replace(verifications=(executed(one, "1.0", status="schema_error"), executed(one, "3.0")))
+    finding = diagnose(one).findings[0]
+    assert (finding.label, finding.call) == ("format", "1.0")
+    proposal = propose(one, finding)
+    assert (proposal is not None) == same == bool(recoveries(read_case(one), (finding,)))
+
+
+def test_a_call_that_breaks_the_schema_is_recovered_by_the_name_it_held(tmp_path: Path) -> None:
+    for sku, same in (("A17", True), ("B17", False)):
+        one = case(
+            tmp_path,
+            "Check A17 first. Only if it is out of stock check B17.",
+            *call("get_stock", {"item": "A17"}, {"error": "schema"}),
+            *call("get_stock", {"sku": sku}, STOCK, "c2"),
+            outcome="success",
+        )
+        one = one._replace(verifications=(executed(one, "1.0", status="schema_error"), executed(one, "3.0")))
+        (finding,) = diagnose(one).findings
+        assert finding.detail == "schema_violation"
+        assert (propose(one, finding) is not None) == same
+
+
 def test_what_a_user_said_in_between_is_no_recovery(tmp_path: Path) -> None:
     one = recovered(tmp_path, "The usual one?", {"role": "user", "content": "I mean A17"})
     assert recoveries(read_case(one), diagnose(one).findings) == ()
