@@ -7,16 +7,16 @@ longer word is never a source, and what the model itself wrote is none either.
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from functools import lru_cache
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Raw
 
-from curation.diagnosis.arguments import leaves, read_json
-from curation.diagnosis.dates import Written, dates, read_date
-from curation.diagnosis.quantities import Quantity, quantities, read_number
-from curation.diagnosis.tokens import alike, find_folded, find_verbatim, fold, is_name, pieces, squeeze, words
+from curation.diagnosis.arguments import leaves
+from curation.diagnosis.dates import read_date
+from curation.diagnosis.quantities import Quantity, read_number
+from curation.diagnosis.texts import read_text
+from curation.diagnosis.tokens import MAX_TRIES, alike, find_folded, find_verbatim, fold, is_name, squeeze, word_at
 from schemas.canonical import encode
 from schemas.statements import Evidence
 from schemas.tool_schema import named_values
@@ -27,6 +27,10 @@ How = Literal["verbatim", "spelling", "number", "unit", "date", "enum", "default
 MAX_READ = 50_000  # characters of a text in which more than the value as it is written is looked for
 MAX_OPERANDS = 8  # distinct numbers; with more, too many results would count as derived
 MAX_SPELLED = 200  # characters of a value that may be spelled otherwise
+MAX_COMPARED = 20_000_000  # values of a call times characters before it that a caller who bounds its time compares
+
+_GIVEN = ("system", "user", "tool")  # the roles of those who say something that is not the model's own
+_OWN = 100  # characters that the shortest message counts for
 
 
 class Derivation(NamedTuple):
@@ -60,9 +64,18 @@ def derive(value: Any, messages: Sequence[Message], parameters: Raw | None = Non
 
     ``parameters`` is the schema of the tool's arguments, ``path`` the JSON pointer of the value in them.
     """
+    return _derive(value, list(_sources(messages)), parameters, path)
+
+
+def is_too_large(arguments: Any, messages: Sequence[Message]) -> bool:
+    """Whether comparing every value of a call with every message before it would take more than ``MAX_COMPARED``."""
+    size = sum(len(text_of(message.content)) + _OWN for message in messages if message.role in _GIVEN)
+    return size * sum(1 for _ in leaves(arguments)) > MAX_COMPARED
+
+
+def _derive(value: Any, sources: list["_Source"], parameters: Raw | None, path: str) -> Derivation | None:
     if value is None or isinstance(value, bool) or value in ("", [], {}):
         return Derivation("constant")
-    sources = list(_sources(messages))
     found = _verbatim(value, sources) if isinstance(value, str) else _figures(value, sources)
     if found is not None:
         return found
@@ -77,11 +90,12 @@ def underivable(
 ) -> tuple[str, ...]:
     """JSON pointers of the values that follow from nothing; ``besides`` are arguments whose equal values are let by."""
     known = dict(leaves(besides))
+    sources = list(_sources(messages))
     return tuple(
         path
         for path, value in leaves(arguments)
         if not (path in known and type(known[path]) is type(value) and known[path] == value)
-        and derive(value, messages, parameters, path) is None
+        and _derive(value, sources, parameters, path) is None
     )
 
 
@@ -112,49 +126,27 @@ def candidates(value: Any, messages: Sequence[Message]) -> tuple[Candidate, ...]
 
 def _alike(value: Any, source: _Source) -> Iterator[Candidate]:
     if isinstance(value, str) and (day := read_date(value)) is not None:
-        for written in _days(source.text):
-            for year, month, date in written.readings:
-                text = f"{year or day[0].year:04}-{month:02}-{date:02}{value[10:]}"
-                if text != value:
-                    yield Candidate(text, source.at(written.start, written.end))
+        for (year, month, date), written in read_text(source.text).days.items():
+            text = f"{year or day[0].year:04}-{month:02}-{date:02}{value[10:]}"
+            if text != value:
+                yield Candidate(text, source.at(written.start, written.end))
     elif isinstance(value, str) and is_name(value):
         sign = "#" if value.startswith("#") else ""
-        for piece, start, end in _names(source.text):
+        for piece, places in read_text(source.text).names.items():
             if alike(piece, value.lstrip("#")) and fold(piece) != fold(value.lstrip("#")):
-                yield Candidate(sign + piece, source.at(start, end))
+                yield Candidate(sign + piece, source.at(*places[0]))
     elif (number := read_number(value)) is not None:
-        for quantity in _numbers(source.text):
+        for quantity in read_text(source.text).numbers.values():
             if quantity.value != number and (whole := quantity.value == int(quantity.value)) >= isinstance(value, int):
                 other: Any = int(quantity.value) if whole else float(quantity.value)
                 yield Candidate(str(other) if isinstance(value, str) else other, source.at(*quantity[1:3]))
-
-
-@lru_cache(maxsize=64)
-def _names(text: str) -> tuple[tuple[str, int, int], ...]:
-    """The names of a text and those that are parts of joined words, with the place of the whole word."""
-    return tuple(
-        (piece, word.start, word.end)
-        for word in words(text)
-        for piece in dict.fromkeys(pieces(word.text))
-        if is_name(piece)
-    )
-
-
-@lru_cache(maxsize=64)
-def _numbers(text: str) -> tuple[Quantity, ...]:
-    return tuple(quantities(text))
-
-
-@lru_cache(maxsize=64)
-def _days(text: str) -> tuple[Written, ...]:
-    return tuple(dates(text))
 
 
 def _same(value: Any) -> Any:
     return fold(value) if isinstance(value, str) else value
 
 
-def _sources(messages: Sequence[Message], roles: tuple[str, ...] = ("system", "user", "tool")) -> Iterator[_Source]:
+def _sources(messages: Sequence[Message], roles: tuple[str, ...] = _GIVEN) -> Iterator[_Source]:
     """What others than the model said, newest first; strings that JSON had to escape are read out of it."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
@@ -163,8 +155,8 @@ def _sources(messages: Sequence[Message], roles: tuple[str, ...] = ("system", "u
         text = text_of(message.content)
         kind: Literal["request", "observation"] = "observation" if message.role == "tool" else "request"
         yield _Source(index, text, kind)
-        if "\\" in text and len(text) <= MAX_READ and (value := read_json(text)) is not None:
-            yield from (_Source(index, leaf, kind, path) for path, leaf in leaves(value) if isinstance(leaf, str))
+        if "\\" in text and len(text) <= MAX_READ:
+            yield from (_Source(index, leaf, kind, path) for path, leaf in read_text(text).escaped)
 
 
 def _verbatim(value: str, sources: list[_Source]) -> Derivation | None:
@@ -179,7 +171,8 @@ def _spelled(value: str, sources: list[_Source]) -> Derivation | None:
         return None
     wanted = squeeze(value)
     for source in sources:
-        if wanted and wanted in squeeze(source.text) and (span := find_folded(source.text, value)) is not None:
+        read = read_text(source.text)
+        if wanted and wanted in read.squeezed and (span := find_folded(read.text, value, read.folded)) is not None:
             return Derivation("spelling", (source.at(*span),))
     return None
 
@@ -188,9 +181,10 @@ def _figures(value: Any, sources: list[_Source]) -> Derivation | None:
     """A number exactly as JSON writes it, sign and exponent included, and no part of a longer one."""
     if not isinstance(value, int | float):
         return None
-    written = re.compile(rf"(?<![\w.+-]){re.escape(encode(value).decode())}(?![\w]|\.\d)")
+    text = encode(value).decode()
+    written = re.compile(rf"(?<![\w.+-]){re.escape(text)}(?![\w]|\.\d)")
     for source in sources:
-        if found := written.search(source.text):
+        if text in source.text and (found := written.search(source.text)):
             return Derivation("number", (source.at(*found.span()),))
     return None
 
@@ -200,11 +194,12 @@ def _from_number(value: Any, sources: list[_Source]) -> Derivation | None:
     if number is None:
         return None
     for source in sources:
-        for quantity in _numbers(source.text):
-            if quantity.value == number:
-                return Derivation("number", (source.at(quantity.start, quantity.end),))
-            if number in quantity.converted:
-                return Derivation("unit", (source.at(quantity.start, quantity.end),))
+        read = read_text(source.text)
+        same, worth = read.numbers.get(number), read.converted.get(number)
+        if same is not None and (worth is None or same.start <= worth.start):
+            return Derivation("number", (source.at(same.start, same.end),))
+        if worth is not None:
+            return Derivation("unit", (source.at(worth.start, worth.end),))
     return None
 
 
@@ -214,24 +209,35 @@ def _from_date(value: Any, sources: list[_Source]) -> Derivation | None:
     if read is None:
         return None
     day, time = read
-    needed = [] if time in (None, "00:00") else [time]
-    for source in sources:
-        for written in _days(source.text):
-            for reading in written.readings:
-                if reading in ((day.year, day.month, day.day), (None, day.month, day.day)):
-                    said = needed if reading[0] else [*needed, str(day.year)]
-                    places = [_place(text or "", sources) for text in said]
-                    if all(places):
-                        return Derivation("date", (source.at(written.start, written.end), *filter(None, places)))
+    exact, unsaid = (day.year, day.month, day.day), (None, day.month, day.day)
+    dated = [
+        (source, days) for source in sources if not {exact, unsaid}.isdisjoint(days := read_text(source.text).days)
+    ]
+    if not dated:
+        return None
+    at_year = _place(str(day.year), sources)
+    at_time = None if time in (None, "00:00") else _place(str(time), sources)
+    if time not in (None, "00:00") and at_time is None:
+        return None
+    for source, days in dated:
+        written, said = (days[exact], None) if exact in days else (days[unsaid], at_year)
+        if exact in days or said is not None:
+            places = (source.at(written.start, written.end), *filter(None, (at_time, said)))
+            return Derivation("date", places)
     return None
 
 
 def _place(text: str, sources: list[_Source]) -> Evidence | None:
     """Where a year or a time stands, alone or at the beginning or the end of a longer one."""
     for source in sources:
-        for word in words(source.text):
-            if word.text == text or word.text.startswith((f"{text}-", f"{text}:")):
+        at = source.text.find(text)
+        for _ in range(MAX_TRIES):
+            if at < 0:
+                break
+            word = word_at(source.text, at)
+            if word is not None and (word.text == text or word.text.startswith((f"{text}-", f"{text}:"))):
                 return source.at(word.start, word.end)
+            at = source.text.find(text, at + 1)
     return None
 
 
@@ -255,7 +261,7 @@ def _from_arithmetic(value: Any, sources: list[_Source]) -> Derivation | None:
         return None
     known: dict[Decimal, tuple[_Source, Quantity]] = {}
     for source in sources:
-        for quantity in _numbers(source.text):
+        for quantity in read_text(source.text).numbers.values():
             known.setdefault(quantity.value, (source, quantity))
             if len(known) > MAX_OPERANDS:
                 return None

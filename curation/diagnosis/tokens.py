@@ -7,6 +7,7 @@ they begin, so ``型号A17在`` holds the word A17; ``A170`` and ``A17-B`` do no
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 MAX_VALUE_WORDS = 64
@@ -56,22 +57,33 @@ def find_verbatim(text: str, value: str) -> tuple[int, int] | None:
     return None
 
 
-def find_folded(text: str, value: str) -> tuple[int, int] | None:
-    """Where the words of a value follow each other in a text, whatever their case, width and punctuation."""
-    wanted = [fold(word.text) for word in words(value)]
-    if not 0 < len(wanted) <= MAX_VALUE_WORDS:
+def find_folded(text: str, value: str, folded: str | None = None) -> tuple[int, int] | None:
+    """Where the words of a value follow each other in a text, whatever their case, width and punctuation.
+
+    ``folded`` is what ``fold_words`` gives for the text, if it is known.
+    """
+    wanted = fold_words(value)
+    count = wanted.count("\n") - 1
+    if not 0 < count <= MAX_VALUE_WORDS:
         return None
-    found = list(words(text))
-    folded = [fold(word.text) for word in found]
-    tries = 0
-    for at, word in enumerate(folded):
-        if word == wanted[0]:
-            if folded[at : at + len(wanted)] == wanted:
-                return found[at].start, found[at + len(wanted) - 1].end
-            tries += 1
-            if tries == MAX_TRIES:
-                return None
-    return None
+    folded = fold_words(text) if folded is None else folded
+    at = folded.find(wanted)
+    if at < 0:
+        return None
+    first = folded.count("\n", 0, at)
+    found = list(islice(words(text), first, first + count))
+    return found[0].start, found[-1].end
+
+
+def fold_words(text: str) -> str:
+    """The words of a text, folded, each between two line ends."""
+    return "".join(["\n", *(f"{fold(word.text)}\n" for word in words(text))])
+
+
+def word_at(text: str, at: int) -> Word | None:
+    """The word that begins at a place, if one does."""
+    match = None if _joined(text, at) else _WORD.match(text, at)
+    return None if match is None else Word(match[0], *match.span())
 
 
 def occurs(squeezed: str, value: str) -> bool:
