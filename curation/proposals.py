@@ -8,9 +8,10 @@ import msgspec
 from msgspec import Raw
 
 from curation.diagnosis.argument import right_value
-from curation.diagnosis.arguments import arguments_of, swap
-from curation.diagnosis.derivation import derives
+from curation.diagnosis.arguments import arguments_of, leaves, swap
+from curation.diagnosis.derivation import derive
 from curation.diagnosis.evidence import Case, Reading, read_case
+from curation.diagnosis.quantities import is_loose
 from curation.diagnosis.recovery import holds_named, recoveries
 from curation.errors import UsageError
 from schemas.canonical import UnreadableError, parse, raw
@@ -130,7 +131,9 @@ def _recovered(reading: Reading, finding: Finding, wrong: ToolCall) -> Proposal 
     arguments = arguments_of(right)
     if finding.detail == "schema_violation" and not holds_named(wrong, arguments):
         return None
-    if not derives(arguments, reading.messages[: finding.message], reading.parameters(right.name)):
+    seen, parameters = reading.messages[: finding.message], reading.parameters(right.name)
+    found = [derive(value, seen, parameters, path) for path, value in leaves(arguments)]
+    if any(item is None or any(is_loose(place.value or "") for place in item.evidence) for item in found):
         return None
     return _proposal(reading, finding, wrong, arguments, RECOVERED, ("request", "schema", "observation"))
 

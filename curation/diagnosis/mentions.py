@@ -1,5 +1,6 @@
 """Where a text names a thing, and whether it does so in full: ``A17/XL`` and ``shop/A17`` may name something else."""
 
+import re
 from collections.abc import Iterator
 from itertools import takewhile
 
@@ -9,6 +10,7 @@ _AROUND = 20  # characters on either side of a word
 _FULL_WIDTH = "，。！？；、…（）「」『』《》【】“”‘’"
 _OPENING = f"([\"'`«:：{_FULL_WIDTH}"
 _CLOSING = f".,;!?)]\"'`»{_FULL_WIDTH}"
+_VARIANT = re.compile(r"\s(?:[A-Z]{1,4}|Pro|Plus|Max|Mini|Lite|Ultra)(?!\w)")
 _POSSESSIVE = ("'s", "’s")
 
 
@@ -21,7 +23,12 @@ def mentions(text: str, name: str) -> Iterator[tuple[int, int]]:
 
 
 def stands_alone(text: str, start: int, end: int) -> bool:
-    """Whether a place is a word of its own: white space, a script without spaces or plain punctuation on both sides."""
+    """Whether a place is a word of its own: white space, a script without spaces or plain punctuation on both sides.
+
+    A size or an edition after a space belongs to it: ``A17 XL``.
+    """
+    if _VARIANT.match(text, end):
+        return False
     before, after = text[max(start - _AROUND, 0) : start], text[end : end + _AROUND]
     return _opens(before) and _closes(after[2:] if after.startswith(_POSSESSIVE) else after)
 

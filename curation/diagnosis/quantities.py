@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import NamedTuple
 
-from curation.diagnosis.tokens import fold, words
+from curation.diagnosis.tokens import fold, is_name, words
 
 _FIGURES = re.compile(r"(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,30}(?:\.\d{1,30})?)([^\W\d_]{1,10})?")
 _SPELLED = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -17,9 +17,8 @@ _WORDS = {word: Decimal(number) for number, word in enumerate(_SPELLED)} | {
     "couple": Decimal(2),
     "dozen": Decimal(12),
 }
-_CHINESE = re.compile(
-    r"(?<![第一二两三四五六七八九十百千万零〇\d])([一二两三四五六七八九十])(?=[个件张份间位台本只条双瓶箱盒])"
-)
+_COUNTERS = "个件张份间位台本只条双瓶箱盒"
+_CHINESE = re.compile(rf"(?<![第一二两三四五六七八九十百千万零〇\d])([一二两三四五六七八九十])(?=[{_COUNTERS}])")
 _CHINESE_NUMBERS = {character: Decimal(number) for number, character in enumerate("一二三四五六七八九十", 1)} | {
     "两": Decimal(2)
 }
@@ -58,6 +57,16 @@ _CHINESE_MEASURE = re.compile(
 )
 _TENS = frozenset("twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million".split())
 _SHORT_UNITS = frozenset(("kg", "lb", "day", "usd", "eur", "ms"))
+_COUNTED = frozenset(
+    "of more unit units piece pieces pcs item items copy copies pack packs box boxes bottle bottles"
+    " ticket tickets".split()
+)
+_LABELS = frozenset(
+    "no number nr step row line page version room floor level gate size type model order top first last next least most"
+    " about around roughly nearly almost approximately to over under below above than every per other in on at"
+    " by".split()
+)
+_CHINESE_BOUND = re.compile(r"(?:最多|最少|至少|至多|不超过|超过|不到|大约|大概|约|前|后|每|第)\s?$")
 _LOOKED_AT = 60  # characters around a number
 
 
@@ -89,11 +98,17 @@ def quantities(text: str) -> Iterator[Quantity]:
         yield Quantity(_CHINESE_NUMBERS[match[1]], *match.span())
 
 
+def is_loose(word: str) -> bool:
+    """Whether a word that counts as a number may as well say none: an article, ``both``."""
+    return fold(word) in _WORDS.keys() - set(_SPELLED)
+
+
 def is_count(text: str, start: int, end: int, name: str) -> bool:
     """Whether a number in a text says how many by itself, as the argument of this name can take it over.
 
-    In figures, or a plain number word from two on. None that is part of a larger one, and no amount of time, money,
-    weight or the like, unless the argument's name says that unit.
+    In figures, or a plain number word from two on; beside what is counted, or on its own beside a name or a pause. None
+    that is part of a larger one, a bound or a label, and no amount of time, money, weight or the like, unless the
+    argument's name says that unit.
     """
     written = fold(text[start:end])
     figures = _FIGURES.fullmatch(written)
@@ -103,7 +118,21 @@ def is_count(text: str, start: int, end: int, name: str) -> bool:
     if figures is None and any(fold(word.text) in _TENS for word in before[-2:]):
         return False
     units = set(_units(text, start, end)) | ({figures[2]} if figures and figures[2] else set())
-    return all(_says(name, unit) for unit in units)
+    return all(_says(name, unit) for unit in units) if units else _counts(text, start, end, name)
+
+
+def _counts(text: str, start: int, end: int, name: str) -> bool:
+    before, after = text[max(start - _LOOKED_AT, 0) : start], text[end : end + _LOOKED_AT]
+    if re.match(rf"\s?[{_COUNTERS}]", after):
+        return not _CHINESE_BOUND.search(before)
+    earlier, later = list(words(before)), next(words(after), None)
+    previous = fold(earlier[-1].text) if earlier else ""
+    if previous in _LABELS:
+        return False
+    if later is not None and after[: later.start].isspace():
+        return fold(later.text) in _COUNTED or is_name(later.text) or _says(name, fold(later.text))
+    gap = before[earlier[-1].end :] if earlier else ""
+    return not previous or bool(gap.strip()) or is_name(previous) or previous in ("qty", "quantity", fold(name))
 
 
 def _units(text: str, start: int, end: int) -> Iterator[str]:

@@ -12,6 +12,7 @@ from curation.diagnosis.recovery import recoveries
 from curation.errors import UsageError
 from curation.proposals import propose, read_proposals
 from environments.protocol import Undo
+from schemas.statements import Finding
 from schemas.trajectory import Author
 from tests.diagnosis.toy import INVENTORY, call, case, executed
 from tests.eight import Message
@@ -156,6 +157,21 @@ def test_a_call_that_breaks_the_schema_is_recovered_by_the_name_it_held(tmp_path
         (finding,) = diagnose(one).findings
         assert finding.detail == "schema_violation"
         assert (propose(one, finding) is not None) == same
+
+
+@pytest.mark.parametrize(("request_text", "proposed"), [("Book a large lot of A17", False), ("Book one A17", True)])
+def test_an_article_is_no_source_of_a_later_number(tmp_path: Path, request_text: str, proposed: bool) -> None:
+    one = case(
+        tmp_path,
+        request_text,
+        *call("book", {"sku": "A17", "qty": 50}, {"error": "out_of_stock"}),
+        *call("book", {"sku": "A17", "qty": 1}, {"status": "booked"}, "c2"),
+        tools=None,
+        outcome="success",
+    )
+    one = one._replace(verifications=(executed(one, "1.0", status="tool_error"), executed(one, "3.0")))
+    told = Finding(one.trajectory_id, 1, "argument", Author("human", "Mia"), call="1.0")
+    assert (propose(one, told) is not None) == proposed
 
 
 def test_what_a_user_said_in_between_is_no_recovery(tmp_path: Path) -> None:
