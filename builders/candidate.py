@@ -206,7 +206,8 @@ class Candidate(NamedTuple):
 
     ``chosen`` holds it at ``target``. ``wrong`` is the decision that it answers for, in ``rejected``: the parent of a
     fork, the same trajectory for a recovery in the log, the rejected side of a pair. ``other`` are the facts of the
-    chosen side where that is another attempt. ``tools`` is the tool list as logged, as JSON text; ``wanted`` the level
+    chosen side where that is another attempt. ``ancestors`` are the parent of a fork, its parent, and so on to the
+    attempt. ``tools`` is the tool list as logged, as JSON text; ``wanted`` the level
     that the build asks for.
     """
 
@@ -219,6 +220,7 @@ class Candidate(NamedTuple):
     other: Facts | None = None
     tools: str | None = None
     wanted: Wanted = "execution"
+    ancestors: tuple[Subject, ...] = ()
 
     @property
     def message(self) -> Message:

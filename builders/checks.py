@@ -12,10 +12,10 @@ from builders.candidate import ERRORS, FAULTS, MAX_PLACEBO, Candidate, Subject, 
 from builders.comparability import CONDITIONS, Condition
 from builders.discover import NO_EVIDENCE
 from builders.effects import effect_of, takes_back, wrong_value_kept
-from builders.leakage import leaked_word
+from builders.leakage import leaked_word, past_of, texts_of
 from builders.loadable import first_unloadable
 from curation.diagnosis.arguments import arguments_of, leaves
-from curation.diagnosis.derivation import is_prose, underivable
+from curation.diagnosis.derivation import MAX_COMPARED, is_prose, is_too_large, underivable
 from curation.fork_plan import refuse_wrong_fork
 from schemas.digests import action_digest
 from schemas.levels import is_at_least
@@ -160,7 +160,16 @@ def _wrong_fork(candidate: Candidate) -> Wrong | None:
     return None if refusal is None else Wrong("state", refusal.detail)
 
 
+def _too_large_to_check(candidate: Candidate) -> Wrong | None:
+    past = past_of(candidate)
+    messages = (*candidate.prompt, *(() if past is None else texts_of(past)))
+    found = (call for call in candidate.message.tool_calls if is_too_large(arguments_of(call), messages))
+    return next((Wrong(f"call {call.uid}", "values times characters", MAX_COMPARED) for call in found), None)
+
+
 def _not_derivable(candidate: Candidate) -> Wrong | None:
+    if _too_large_to_check(candidate):
+        return None
     correction = candidate.chosen.correction
     if correction is not None and correction.author.kind == "human":
         return None
@@ -178,8 +187,7 @@ def _placebo_too_high(candidate: Candidate) -> Wrong | None:
 
 
 def _feedback_leaked(candidate: Candidate) -> Wrong | None:
-    facts = candidate.facts
-    word = leaked_word(candidate, (facts.task or "", facts.namespace or "", *facts.strata.values()))
+    word = None if _too_large_to_check(candidate) else leaked_word(candidate)
     return None if word is None else Wrong("completion", word)
 
 
@@ -321,6 +329,7 @@ CHECKS: tuple[Check, ...] = (
     Check("equivalent_actions", _PAIR, _equivalent_actions),
     Check("partial_context", _PAIR, _partial_context),
     Check("wrong_fork", KINDS, _wrong_fork),
+    Check("too_large_to_check", KINDS, _too_large_to_check),
     Check("not_derivable", KINDS, _not_derivable),
     Check("placebo_too_high", KINDS, _placebo_too_high),
     Check("feedback_leaked", _FIRST, _feedback_leaked),

@@ -235,6 +235,15 @@ _CANDIDATES: dict[Kind, str] = {"first_action": _FIRST_ACTION, "recovery": _RECO
 _LINES = f"""
     used AS MATERIALIZED (
         SELECT chosen AS id FROM candidates UNION SELECT rejected FROM candidates WHERE rejected IS NOT NULL
+    ), ancestry AS (
+        SELECT DISTINCT chosen, rejected, chosen AS at FROM candidates
+        UNION ALL
+        SELECT a.chosen, a.rejected, t.parent FROM ancestry a
+        JOIN trajectories t ON t.id = a.at WHERE t.parent IS NOT NULL
+    ), ancestors_of AS (
+        SELECT a.chosen, a.rejected, json_group_object(t.id, t.record)::VARCHAR AS ancestors
+        FROM ancestry a JOIN trajectories t ON t.id = a.at
+        WHERE a.at <> a.chosen AND a.at <> a.rejected GROUP BY ALL
     ), right_side AS (
         SELECT id, record FROM trajectories WHERE id IN (SELECT chosen FROM candidates)
     ), wrong_side AS (
@@ -275,7 +284,7 @@ _LINES = f"""
         f.facts, CASE WHEN n.other <> n.root THEN o.facts END AS other_facts,
         n.chosen, c.record AS chosen_record, cf.findings AS chosen_findings, cc.checks AS chosen_checks,
         n.rejected, r.record AS rejected_record, rf.findings AS rejected_findings, rc.checks AS rejected_checks,
-        decode(b.bytes) AS tools
+        x.ancestors, decode(b.bytes) AS tools
     FROM lines n
     JOIN (SELECT id, attempt_id FROM trajectories) g ON g.id = n.root
     LEFT JOIN facts f ON f.root = n.root
@@ -286,6 +295,7 @@ _LINES = f"""
     LEFT JOIN findings_of rf ON rf.trajectory = n.rejected
     LEFT JOIN checks_of cc ON cc.trajectory = n.chosen
     LEFT JOIN checks_of rc ON rc.trajectory = n.rejected
+    LEFT JOIN ancestors_of x ON x.chosen = n.chosen AND x.rejected = n.rejected
     LEFT JOIN (SELECT id, {_verified("bytes")} FROM objects WHERE id IN (SELECT tools FROM facts)) b ON b.id = f.tools
     ORDER BY f.task_key, n.root, n.message NULLS FIRST, n.chosen, n.rejected
 """

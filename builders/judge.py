@@ -62,9 +62,24 @@ def _candidates(line: dict[str, Any], kind: Kind, wanted: Wanted) -> Iterator[Ca
     other = None if line["other_facts"] is None else _FACTS.decode(line["other_facts"])
     chosen = _subject(line, "chosen")
     rejected = None if line["rejected"] is None else _subject(line, "rejected")
+    ancestors = tuple(_ancestors(line, chosen, rejected))
     for target in _TARGETS.decode(line["targets"]):
         source = rejected or (None if target.wrong is None else chosen)
-        yield Candidate(kind, facts, chosen, target, source, target.wrong, other, line["tools"], wanted)
+        yield Candidate(kind, facts, chosen, target, source, target.wrong, other, line["tools"], wanted, ancestors)
+
+
+def _ancestors(line: dict[str, Any], chosen: Subject, rejected: Subject | None) -> Iterator[Subject]:
+    """The parent of a fork, its parent, and so on; the line has those that are not the rejected side."""
+    records: dict[str, str] = msgspec.json.decode(line["ancestors"] or "{}")
+    at = chosen
+    while (fork := at.trajectory.fork) is not None:
+        if rejected is not None and fork.parent == rejected.id:
+            at = rejected
+        elif fork.parent in records:
+            at = Subject(fork.parent, records[fork.parent], None, None)
+        else:
+            return
+        yield at
 
 
 def _subject(line: dict[str, Any], side: str) -> Subject:

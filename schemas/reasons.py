@@ -164,6 +164,10 @@ REFUSALS: dict[str, Reason] = {
         "Something before the decision is hidden, so that no other context equals it.", "Log the whole history."
     ),
     "wrong_fork": Reason("The answer was executed in a state that does not belong to this kind of row.", "Fork again."),
+    "too_large_to_check": Reason(
+        "The decision's call has more values, and the prompt more text, than can be compared in bounded time.",
+        "Split the call or the record: values times characters may be 20 million.",
+    ),
     "not_derivable": Reason(
         "A name, number or date of the target (of a correction, any value) follows from nothing in the prompt.",
         "A person may propose it.",

@@ -242,6 +242,12 @@ def _(desk: Desk) -> None:
     desk.attempt(REQUEST, BROKEN, {"harness": "not JSON"}, A17, OK)
 
 
+@case("too_large_to_check", "first_action")
+def _(desk: Desk) -> None:
+    listed = {"skus": [f"A{number}" for number in range(300)]}
+    desk.attempt(REQUEST + " and" * 20_000, ("get_stock", listed), OK)
+
+
 @case("not_text", "first_action")
 def _(desk: Desk) -> None:
     desk.attempt(Message("user", (Part("text", REQUEST), Part("image_url", sha256="0" * 64))), A17, OK)
