@@ -32,15 +32,21 @@ def discover(store: Store, kind: Kind, held_out: Sequence[str], partners: int = 
 def find_splits(store: Store, names: Sequence[str]) -> tuple[str, ...]:
     """The splits of a store that names mean, as it writes them; case and space around a name do not count."""
     wanted = set(map(fold_split, names))
-    query = (
-        "SELECT DISTINCT value FROM effective_annotations WHERE field = 'split' AND value IS NOT NULL ORDER BY value"
-    )
-    return tuple(split for split in store.sql(query)["value"].to_pylist() if fold_split(split) in wanted)
+    found = store.sql(f"SELECT DISTINCT value FROM ({_SPLITS}) ORDER BY value")["value"].to_pylist()
+    return tuple(split for split in found if fold_split(split) in wanted)
 
 
 def fold_split(name: str) -> str:
     """The name of a split, for comparison."""
     return name.strip().casefold()
+
+
+# Every split that is said of an attempt, not only the one that holds: a disputed test attempt is no training data.
+_SPLITS = """
+    SELECT trajectory, value FROM annotations
+    WHERE field = 'split' AND value IS NOT NULL AND author_kind IN ('human', 'side_file', 'log')
+        AND id NOT IN (SELECT unnest(supersedes) FROM annotations WHERE field = 'split')
+"""
 
 
 class Totals(NamedTuple):
@@ -56,7 +62,8 @@ class Totals(NamedTuple):
 def count_attempts(store: Store, held_out: Sequence[str], kept: Sequence[str]) -> Totals:
     """Count the live attempts; ``kept`` are those of which a decision is.
 
-    An attempt is held out by its split, its task or its group, a task where all its attempts are.
+    An attempt is held out by its split, its task or its group, a task where all its attempts are. Where statements
+    dispute the split of an attempt, one that names a held-out split is enough.
     """
     query = f"""
         WITH options AS (SELECT ?::VARCHAR[] AS held_out), {_LIVE}, tasks AS (
@@ -79,10 +86,13 @@ def _verified(content: str) -> str:
     return f"CASE WHEN sha256({content}) = id THEN {content} ELSE {mismatch} END AS {content}"
 
 
-_LIVE = """
-    live AS MATERIALIZED (
+_LIVE = f"""
+    said_held AS MATERIALIZED (
+        SELECT DISTINCT trajectory FROM ({_SPLITS})
+        WHERE list_contains((SELECT held_out FROM options), value)
+    ), live AS MATERIALIZED (
         SELECT trajectory_id AS root, attempt_id, task_key, calls, outcome, tools, namespace, task, attempt, strata,
-            "group", coalesce(list_contains((SELECT held_out FROM options), split), false) AS held
+            "group", trajectory_id IN (SELECT trajectory FROM said_held) AS held
         FROM attempts
     ), tested AS MATERIALIZED (
         SELECT *, count(*) OVER (PARTITION BY task_key) AS attempts,

@@ -125,8 +125,8 @@ REFUSALS: dict[str, Reason] = {
     ),
     "parent_revised": Reason("A better reading of the same attempt is stored.", "Fork the revised record."),
     "test_split": Reason(
-        "The attempt, its task or its group is in a held-out split.",
-        "None: annotate the split if it is wrong, or name the splits with --hold-out.",
+        "Somebody says that the attempt, its task or its group is in a held-out split.",
+        "None: if it is wrong, whoever said so gives the split anew; or name the splits with --hold-out.",
     ),
     "hidden_answer": Reason("Whoever proposed the correction had read the hidden answer.", "Propose it without."),
     "environment_fault": Reason(

@@ -3,9 +3,13 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
+from schemas.canonical import digest, encode
 from schemas.rows import HELD_OUT
-from tests.builders.desk import Desk
+from schemas.statements import Annotation
+from schemas.trajectory import Author
+from tests.builders.desk import PERSON, SIDE_FILE, Desk
 from tests.records import A17, OK, REQUEST
 
 
@@ -50,6 +54,20 @@ def test_a_build_and_its_manifest_count_what_is_held_out(desk: Desk) -> None:
     manifest = json.loads((desk.out / "manifest.json").read_bytes())
     assert (manifest["held_out_attempts"], manifest["held_out_tasks"]) == (5, 3)
     assert manifest["options"]["held_out"] == sorted(HELD_OUT)
+
+
+@pytest.mark.parametrize("author", [SIDE_FILE, PERSON, Author("log")])
+def test_whoever_says_a_held_out_split_is_believed_until_he_takes_it_back(author: Author, desk: Desk) -> None:
+    """Even where a better statement, or one of the same rank, says another split."""
+    attempt = desk.attempt(REQUEST, A17, OK)
+    said = Annotation(attempt, "split", "test", author)
+    others = (SIDE_FILE, PERSON, Author("log"), replace(author, name="another"))
+    desk.say(said, *(Annotation(attempt, "split", "train", other) for other in others if other != author))
+    result = desk.build("first_action")
+    assert (result.held_out_attempts, result.kinds["first_action"].refused) == (1, {"test_split": 1})
+    desk.say(Annotation(attempt, "split", "train", author, supersedes=(digest(encode(said)),)))
+    result = desk.build("first_action")
+    assert (result.held_out_attempts, result.kinds["first_action"].kept) == (0, 1)
 
 
 def test_what_is_held_out_is_part_of_a_build(desk: Desk) -> None:
