@@ -19,7 +19,7 @@ PARTNERS = 4
 
 LINES_PER_BATCH = 256
 
-NO_EVIDENCE = ("undetermined", "budget_stop", "omission")
+NO_EVIDENCE = ("budget_stop", "omission")
 """Labels that say something about a run and nothing against the decision they stand at."""
 
 
@@ -90,10 +90,17 @@ _LIVE = f"""
     said_held AS MATERIALIZED (
         SELECT DISTINCT trajectory FROM ({_SPLITS})
         WHERE list_contains((SELECT held_out FROM options), value)
+    ), hidden AS MATERIALIZED (
+        SELECT trajectory, list(field[8:]) AS strata FROM effective_annotations
+        WHERE starts_with(field, 'strata.')
+            AND list_contains(from_json(record, '{{"reads": ["VARCHAR"]}}').reads, 'hidden_answer')
+        GROUP BY trajectory
     ), live AS MATERIALIZED (
-        SELECT trajectory_id AS root, attempt_id, task_key, calls, outcome, tools, namespace, task, attempt, strata,
+        SELECT trajectory_id AS root, attempt_id, task_key, calls, outcome, tools, namespace, task, attempt,
+            map_from_entries(list_filter(map_entries(a.strata),
+                lambda entry: NOT list_contains(coalesce(h.strata, []), entry.key))) AS strata,
             "group", trajectory_id IN (SELECT trajectory FROM said_held) AS held
-        FROM attempts
+        FROM attempts a LEFT JOIN hidden h ON h.trajectory = a.trajectory_id
     ), tested AS MATERIALIZED (
         SELECT *, count(*) OVER (PARTITION BY task_key) AS attempts,
             CASE WHEN held THEN 'split'
@@ -122,6 +129,7 @@ _COMMON = f"""
         FROM effective_verifications
     ), faults AS MATERIALIZED (
         SELECT trajectory, message, label, id, {_verified("record")} FROM effective_findings
+        WHERE label <> 'undetermined'
     ), replayed AS MATERIALIZED (
         SELECT DISTINCT trajectory FROM checks WHERE layer = 'execution'
     ), {_LIVE}, against AS MATERIALIZED (

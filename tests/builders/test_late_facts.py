@@ -1,5 +1,6 @@
 """What is known late: forks, attempts and rows are those of a store that knew it from the beginning."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,12 @@ from curation.jobs.repairing import repair_attempts
 from curation.jobs.replaying import replay_attempts
 from curation.store import Store
 from reports.selection_bias import selection_bias
+from schemas.statements import Annotation
+from schemas.trajectory import Author
+from tests.builders.desk import Desk
 from tests.eight import records
-from tests.ingest.logs import attempts, import_file, new_store, write
+from tests.ingest.logs import attempts, import_file, new_store, run, write
+from tests.records import A17, OK, REQUEST
 
 NAMES = [record["id"] for record in records()]
 EARLY = [{"key": name, "task": "stock", "strata": {"level": "easy"}} for name in NAMES]
@@ -66,3 +71,33 @@ def test_a_late_side_file_leaves_forks_attempts_and_rows_as_an_early_one(tmp_pat
     reports = [selection_bias(store, by=["level", "outcome"]) for store in (late, only)]
     assert reports[0] == reports[1]
     assert (reports[0].total, reports[0].kept) == (len(NAMES), 1)
+
+
+def test_a_failure_that_turns_out_a_success_leaves_nothing_behind(tmp_path: Path) -> None:
+    cut = run("cut")
+    cut["messages"] = cut["messages"][:-1]
+    log = write(tmp_path / "cut.jsonl", [cut])
+    wrong, right = write(tmp_path / "1.jsonl", [{"key": "cut", "outcome": False}]), tmp_path / "2.jsonl"
+    write(right, [{"key": "cut", "outcome": True}])
+    late, only = new_store(tmp_path, "late"), new_store(tmp_path, "only")
+    import_file(late, log, side=wrong)
+    import_file(only, log, side=right)
+    kept = []
+    for store in (late, only):
+        replay_attempts(store, "inventory")
+        diagnose_attempts(store)
+        annotate(store, right)
+        diagnose_attempts(store)
+        kept.append(build(store, None, tmp_path / "rows").kinds["first_action"].kept)
+    assert kept == [1, 1]
+
+
+def test_a_stratum_read_from_a_hidden_answer_reaches_no_row(desk: Desk) -> None:
+    attempt = desk.attempt(REQUEST, A17, OK)
+    desk.annotate(attempt, "strata.shelf", "7")
+    rule = Author("rule", "count", "1")
+    desk.say(Annotation(attempt, "strata.gold_writes", "2", rule, ("hidden_answer",)))
+    desk.build("first_action")
+    (row,) = map(json.loads, desk.rows("first_action"))
+    assert row["strata_json"] == '{"shelf":"7"}'
+    assert desk.store.sql("SELECT strata['gold_writes'] AS n FROM attempts")["n"].to_pylist() == ["2"]
