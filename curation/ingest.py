@@ -22,6 +22,7 @@ from curation.prepared import Chunk, Entry, Reading, prepare
 from curation.readers import Readers
 from curation.store import Batch, Store
 from curation.store.files import is_table
+from curation.store.tables import Row, object_row, record_batch
 from schemas.canonical import digest
 from schemas.objects import Object, Sighting
 
@@ -160,6 +161,7 @@ def ingest(store: Store, sources: Sources, options: IngestOptions, readers: Read
             file = _file_digest(source.path)
             for chunk, prepared in (readers or Readers()).map(prepare, _chunks(source, options, occurrences)):
                 used.update(entry.side_line for entry in prepared.entries)
+                batch.add_rows("objects", record_batch("objects", list(map(_raw, prepared.entries, chunk.slices))))
                 for entry, piece in zip(gate.judge(prepared), chunk.slices, strict=True):
                     _sight(batch, source, file, entry, piece)
         gate.finish()
@@ -167,8 +169,11 @@ def ingest(store: Store, sources: Sources, options: IngestOptions, readers: Read
         return _count(store, sources, batch, _unmatched(options.reading.side, used))
 
 
+def _raw(entry: Entry, piece: Slice) -> Row:
+    return object_row(Object(entry.raw, "raw", piece.data or b""))
+
+
 def _sight(batch: Batch, source: Source, file: str, entry: Entry, piece: Slice) -> None:
-    batch.add_object(Object(entry.raw, "raw", piece.data or b""))
     batch.add_sighting(
         Sighting(
             file=file,

@@ -9,6 +9,8 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from types import TracebackType
 from typing import Self, TypeVar
 
+import pyarrow as pa
+
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 
@@ -39,6 +41,7 @@ class Readers:
 
     def __enter__(self) -> Self:
         if self._processes > 1:
+            pa.array(())  # the first array loads what every reader needs: once, before they are forked
             context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
             # What is read holds no reference cycles: a collector would only look for some.
             self._pool = ProcessPoolExecutor(self._processes, context, initializer=gc.disable)

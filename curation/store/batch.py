@@ -76,11 +76,14 @@ class Batch:
 
     def add_rows(self, table: str, rows: pa.RecordBatch) -> None:
         """Add rows that were made elsewhere, each id once."""
-        identities = rows.column("id").to_pylist()
-        new = [number for number, identity in enumerate(identities) if identity not in self._ids[table]]
-        if len(new) < len(identities):
+        held = self._ids[table]
+        new = []
+        for number, identity in enumerate(rows.column("id").to_pylist()):
+            if identity not in held:
+                held.add(identity)
+                new.append(number)
+        if len(new) < rows.num_rows:
             rows = rows.take(pa.array(new, pa.int64()))
-        self._ids[table].update(identities)
         if table == "trajectories":
             self.attempts.update(zip(rows.column("attempt_id").to_pylist(), rows.column("id").to_pylist(), strict=True))
         self._made[table].append(rows)
