@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from builders.candidate import ERRORS, FAULTS, MAX_PLACEBO, Candidate, Subject, is_malformed, is_text, offered_tools
+from builders.candidate import ERRORS, FAULTS, MAX_PLACEBO, Candidate, Subject, is_malformed, is_text
 from builders.comparability import CONDITIONS, Condition
 from builders.discover import NO_EVIDENCE
 from builders.effects import effect_of, takes_back, wrong_value_kept
+from builders.invention import find_invention
 from builders.leakage import leaked_word, past_of, texts_of
 from builders.loadable import first_unloadable
-from curation.diagnosis.arguments import arguments_of, leaves
-from curation.diagnosis.derivation import MAX_COMPARED, is_prose, is_too_large, underivable
+from curation.diagnosis.arguments import arguments_of
+from curation.diagnosis.derivation import MAX_COMPARED, is_too_large
 from curation.fork_plan import refuse_wrong_fork
 from schemas.digests import action_digest
 from schemas.levels import is_at_least
@@ -117,7 +118,11 @@ def _target_not_executed(candidate: Candidate) -> Wrong | None:
 
 
 def _target_fails(candidate: Candidate) -> Wrong | None:
-    return _answered_with(candidate.chosen, candidate.target.message, ERRORS | FAULTS)
+    """A fork is a correction as a whole: none of its own calls may fail, also where only the first is trained."""
+    chosen, first = candidate.chosen, candidate.target.message
+    last = first + 1 if chosen.trajectory.fork is None else len(chosen.trajectory.messages)
+    failures = (_answered_with(chosen, message, ERRORS | FAULTS) for message in range(first, last))
+    return next(filter(None, failures), None)
 
 
 def _failed_layer(candidate: Candidate) -> Wrong | None:
@@ -173,7 +178,7 @@ def _not_derivable(candidate: Candidate) -> Wrong | None:
     correction = candidate.chosen.correction
     if correction is not None and correction.author.kind == "human":
         return None
-    path = _underived(candidate)
+    path = find_invention(candidate)
     return None if path is None else Wrong(path, candidate.message.tool_calls[0].arguments_text)
 
 
@@ -367,26 +372,6 @@ def _answered_with(subject: Subject, message: int, statuses: frozenset[str]) -> 
 
 def _acts_alike(left: Message, right: Message) -> bool:
     return action_digest(left) == action_digest(right)
-
-
-def _underived(candidate: Candidate) -> str | None:
-    """The JSON pointer of a value of a new call that follows from nothing in the prompt."""
-    wrong = candidate.wrong_message
-    before = () if wrong is None else wrong.tool_calls
-    old = {(call.name, call.arguments_text) for call in before}
-    schemas = offered_tools(candidate.tools)
-    for call in candidate.message.tool_calls:
-        if (call.name, call.arguments_text) in old:
-            continue
-        replaced = next((item for item in before if item.uid == call.uid or item.name == call.name), None)
-        besides = None if replaced is None else arguments_of(replaced)
-        arguments = arguments_of(call)
-        values = dict(leaves(arguments))
-        for path in underivable(arguments, candidate.prompt, schemas.get(call.name), besides):
-            # What a policy itself composed is its own; a name, number or date that nobody gave it is invented.
-            if candidate.chosen.correction is not None or not is_prose(values.get(path)):
-                return path or "arguments"
-    return None
 
 
 _MAX_SHOWN = 200

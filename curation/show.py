@@ -67,7 +67,7 @@ class TrajectoryView(msgspec.Struct):
     findings: list[FindingLine]
     checks: list[CallLine]
     forks: list[ForkLine]
-    refused_repairs: dict[str, str]
+    repairs: dict[str, str]
     selections: list[DecisionLine]
     other_builds: list[str]
     read_from: list[Place]
@@ -199,7 +199,7 @@ def _trajectory(store: Store, identity: str, build: str | None) -> TrajectoryVie
                 [identity],
             ).to_pylist()
         ],
-        refused_repairs={field: _explained(value) for field, value in repairs.items()},
+        repairs={field: _explained(value) for field, value in repairs.items()},
         selections=selections,
         other_builds=others,
         read_from=places_of(store, identity),
@@ -216,7 +216,7 @@ def _findings(store: Store, identity: str) -> list[FindingLine]:
         finding = msgspec.json.decode(record)
         evidence = "; ".join(_pointer(item) for item in finding.get("evidence", ()))
         author = finding["author"]
-        said_by = f"{author['kind']} {author.get('name', '')}@{author.get('version', '')}"
+        said_by = f"{author['kind']} {author.get('name', '')}@{author.get('version', '')}".removesuffix("@").rstrip()
         found.append(FindingLine(finding["message"], finding["label"], finding.get("detail", ""), evidence, said_by))
     return found
 

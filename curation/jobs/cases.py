@@ -35,23 +35,26 @@ def attempt_ids(store: Store) -> list[str]:
 
 
 def attempts_in(store: Store, environment: str) -> list[str]:
-    """The live records of an environment: those recorded in it, and those that name none and call one of its tools.
+    """The live records of an environment: those recorded in it; of those that name none, the ones that
+    call one of its tools, and the ones without a call.
 
     An attempt names it by its id, ``id@version``, or the name it is found by. Raises UnknownEnvironmentError, and
     UsageError where there are none, with the environments that attempts do name.
     """
     spec = find(environment).spec
-    ids: list[str] = store.sql(
-        f"""SELECT trajectory_id FROM attempts a JOIN trajectories t ON t.id = a.trajectory_id
+    rows = store.sql(
+        f"""SELECT trajectory_id, t.calls > 0 OR NOT {UNNAMED} AS sure FROM attempts a
+            JOIN trajectories t ON t.id = a.trajectory_id
             WHERE a.environment IN (SELECT unnest($1)) OR split_part(a.environment, '@', 1) = $2
             OR ({UNNAMED} AND (t.calls = 0 OR list_has_any(
                 flatten(list_transform(t.decisions, lambda decision: decision.tools)), $3)))
             ORDER BY {_ORDER}""",
         [[environment, spec.name], spec.id, sorted(spec.effects)],
-    )["trajectory_id"].to_pylist()
+    )
+    ids: list[str] = rows["trajectory_id"].to_pylist() if any(rows["sure"].to_pylist()) else []
     if not ids:
-        rows = store.sql("SELECT DISTINCT environment FROM attempts WHERE environment IS NOT NULL ORDER BY environment")
-        named = ", ".join(rows["environment"].to_pylist()) or "none"
+        known = store.sql("SELECT DISTINCT environment AS e FROM attempts WHERE environment IS NOT NULL ORDER BY e")
+        named = ", ".join(known["e"].to_pylist()) or "none"
         raise UsageError(
             f"no attempt was recorded in {environment!r} or calls one of its tools; environments that attempts name: "
             f"{named}; say where they come from with the side-file key 'environment'"

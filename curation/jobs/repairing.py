@@ -16,6 +16,7 @@ from curation.store.lookup import resolve_trajectory
 from curation.store.supersede import superseding
 from curation.worlds import open_worlds
 from environments.blobs import MemoryBlobs
+from schemas.reasons import REPAIR, sentence_of
 from schemas.statements import Statement
 
 
@@ -110,5 +111,6 @@ def _by_trajectory(
 
 def _line(result: Result) -> ForkLine:
     code, detail = result.refusal or (None, "")
+    why = "" if code is None else f"{sentence_of(REPAIR, code)} ({detail})" if detail else sentence_of(REPAIR, code)
     fork = result.fork
-    return ForkLine(result.kind, fork.id if fork else None, result.refusal is None, code, detail)
+    return ForkLine(result.kind, fork.id if fork else None, result.refusal is None, code, why)

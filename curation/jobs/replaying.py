@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from curation.jobs.cases import PLACED, UNNAMED, attempts_in
+from curation.jobs.cases import PLACED, UNNAMED, attempt_ids, attempts_in
 from curation.match import EQUAL
 from curation.replay import replay
 from curation.store import Store
@@ -23,7 +23,7 @@ _PROCESSES = 2
 class ReplayResult(msgspec.Struct):
     """How the logged answers compare with the executed ones, by call; and outcomes with the task's own check, by run.
 
-    ``reasons`` counts the calls that are unverifiable or not run.
+    ``reasons`` counts the calls that are unverifiable or not run, ``passed_over`` the attempts of other environments.
     """
 
     calls: int
@@ -35,6 +35,7 @@ class ReplayResult(msgspec.Struct):
     not_run: int
     reasons: dict[str, int]
     runs: int
+    passed_over: int
     outcomes_agree: int
     outcomes_differ: int
 
@@ -119,6 +120,7 @@ def _count(store: Store, identities: list[str], author: str) -> ReplayResult:
         not_run=counts.get("not_run", 0),
         reasons={row["reason"]: row["n"] for row in reasons},
         runs=len(identities),
+        passed_over=len(attempt_ids(store)) - len(identities),
         outcomes_agree=outcomes["agree"],
         outcomes_differ=outcomes["differ"],
     )

@@ -5,8 +5,9 @@ from typing import Any
 
 from builders.build import build
 from curation.jobs.diagnosing import diagnose_attempts
-from curation.jobs.repairing import repair_attempts
+from curation.jobs.repairing import fork_attempt, repair_attempts
 from curation.jobs.replaying import replay_attempts
+from curation.proposals import read_calls
 from curation.store import Store
 from tests.builders.desk import Desk
 
@@ -66,3 +67,17 @@ def test_a_recovery_in_the_log_that_leaves_the_effect_is_refused(desk: Desk) -> 
     (logged,) = [line for line in desk.lines("recovery") if line["child"] is None]
     assert logged["failed"] == ["effect_not_undone"]
     assert result.rows == result.kept
+
+
+def test_a_correction_that_itself_fails_trains_nothing_of_its_compensation(desk: Desk) -> None:
+    attempt = desk.attempt("Book 1 B17 please.", B18, BOOKED_B18, "Booked.", tools=TOOLS, confirm=False)
+    desk.flush()
+    replay_attempts(desk.store, "booking")
+    proposal = read_calls(attempt, 1, ['{"name": "book", "arguments": {"sku": "B17", "qty": 99}}'], "Ada")
+    assert all(line.verified for line in fork_attempt(desk.store, "booking", proposal).forks), (
+        "what was answered is real"
+    )
+    diagnose_attempts(desk.store)
+    result = build(desk.store, None, desk.out)
+    assert [kind.kept for kind in result.kinds.values()] == [0, 0, 0]
+    assert result.kinds["recovery"].failed["target_fails"] == 1

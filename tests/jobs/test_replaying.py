@@ -34,7 +34,8 @@ def test_an_attempt_names_its_environment_by_id_version_or_address(name: str, tm
 def test_an_attempt_that_names_none_is_replayed_where_its_tools_are(tmp_path: Path) -> None:
     store = new_store(tmp_path)
     import_lines(store, tmp_path, [run("ours"), elsewhere("theirs")])
-    assert replay_attempts(store, "inventory").runs == 1
+    result = replay_attempts(store, "inventory")
+    assert (result.runs, result.passed_over) == (1, 1)
     assert environments(store) == {"ours": "inventory", "theirs": None}
     (fact,) = store.sql("SELECT author_kind, author_name FROM annotations WHERE field = 'environment'").to_pylist()
     assert fact == {"author_kind": "rule", "author_name": "replay.confirmed"}
@@ -51,7 +52,9 @@ def test_a_contradicted_attempt_is_not_placed(tmp_path: Path) -> None:
 
 def test_no_attempt_of_an_environment_is_a_refusal_that_names_those_there_are(tmp_path: Path) -> None:
     store = new_store(tmp_path)
-    import_lines(store, tmp_path, [run("a", environment="shop@1"), elsewhere("b")])
+    silent = run("c")
+    silent["messages"] = [silent["messages"][0], silent["messages"][-1]]
+    import_lines(store, tmp_path, [run("a", environment="shop@1"), elsewhere("b"), silent])
     with pytest.raises(UsageError, match=r"environments that attempts name: shop@1"):
         replay_attempts(store, "inventory")
 
