@@ -159,12 +159,13 @@ def test_a_name_that_leads_nowhere_says_so() -> None:
         start(nowhere)
 
 
-def test_a_module_that_breaks_while_it_is_imported_is_a_start_error(
+def test_a_module_that_breaks_while_it_is_imported_is_no_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "broken_world.py").write_text("raise RuntimeError('half a world')\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with Worker("broken_world:World") as broken, pytest.raises(StartError, match="RuntimeError: half a world"):
+    cause = pytest.raises(UnknownEnvironmentError, match="RuntimeError: half a world")
+    with Worker("broken_world:World") as broken, cause:
         start(broken)
 
 
