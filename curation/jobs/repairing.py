@@ -31,13 +31,14 @@ class RepairResult(msgspec.Struct):
 
 
 class ForkLine(msgspec.Struct):
-    """One fork asked for: its id where it was executed, else the code and detail of the refusal."""
+    """One fork asked for: its id where it was executed, else the code and detail of the refusal, and the way out."""
 
     kind: str
     id: str | None
     verified: bool
     refused: str | None
     detail: str
+    way_out: str
 
 
 class ForkResult(msgspec.Struct):
@@ -111,6 +112,6 @@ def _by_trajectory(
 
 def _line(result: Result) -> ForkLine:
     code, detail = result.refusal or (None, "")
-    why = "" if code is None else f"{sentence_of(REPAIR, code)} ({detail})" if detail else sentence_of(REPAIR, code)
+    way_out = "" if code is None else sentence_of(REPAIR, code)
     fork = result.fork
-    return ForkLine(result.kind, fork.id if fork else None, result.refusal is None, code, why)
+    return ForkLine(result.kind, fork.id if fork else None, result.refusal is None, code, detail, way_out)
