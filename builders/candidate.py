@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from curation.diagnosis.evidence import ERRORS
 from curation.store.tables import check_name
 from schemas.levels import Level, level_of
 from schemas.rows import Wanted
@@ -18,7 +19,6 @@ from schemas.statements import Execution, Finding, Layer, Outcome, Result, Verif
 from schemas.tool_schema import check_arguments
 from schemas.trajectory import Correction, Message, ToolCall, decode
 
-ERRORS = frozenset(("tool_error", "schema_error", "unknown_tool"))
 FAULTS = frozenset(("timeout", "environment_fault"))
 MAX_PLACEBO = 0.2
 

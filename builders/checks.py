@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from builders.candidate import ERRORS, FAULTS, MAX_PLACEBO, Candidate, Subject, is_malformed, is_text
+from builders.candidate import FAULTS, MAX_PLACEBO, Candidate, Subject, is_malformed, is_text
 from builders.comparability import CONDITIONS, Condition
 from builders.discover import NO_EVIDENCE
 from builders.effects import effect_of, takes_back, wrong_value_kept
@@ -17,6 +17,7 @@ from builders.leakage import leaked_word, past_of, texts_of
 from builders.loadable import first_unloadable
 from curation.diagnosis.arguments import arguments_of
 from curation.diagnosis.derivation import MAX_COMPARED, is_too_large
+from curation.diagnosis.evidence import ERRORS
 from curation.fork_plan import refuse_wrong_fork
 from schemas.digests import action_digest
 from schemas.levels import is_at_least

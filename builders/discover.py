@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from builders.candidate import ERRORS, FAULTS
+from builders.candidate import FAULTS
+from curation.diagnosis.evidence import ERRORS
 from curation.store import Store
-from curation.store.views import MISMATCH
+from curation.store.views import verified
 from schemas.selection import Kind
 
 PARTNERS = 4
@@ -80,12 +81,6 @@ def _listed(words: frozenset[str] | tuple[str, ...]) -> str:
     return ", ".join(f"'{word}'" for word in sorted(words))
 
 
-def _verified(content: str) -> str:
-    """A column whose bytes are those that the row's id names; the records of trajectories are checked on decoding."""
-    mismatch = f"error('{MISMATCH}: the content of ' || id || ' is not what its id names')"
-    return f"CASE WHEN sha256({content}) = id THEN {content} ELSE {mismatch} END AS {content}"
-
-
 _LIVE = f"""
     said_held AS MATERIALIZED (
         SELECT DISTINCT trajectory FROM ({_SPLITS})
@@ -125,10 +120,10 @@ _COMMON = f"""
             FROM trajectories t JOIN lineage l ON t.parent = l.id
         )
     ), checks AS MATERIALIZED (
-        SELECT trajectory, message, layer, result, status, reason, id, {_verified("record")}
+        SELECT trajectory, message, layer, result, status, reason, id, {verified("record")}
         FROM effective_verifications
     ), faults AS MATERIALIZED (
-        SELECT trajectory, message, label, id, {_verified("record")} FROM effective_findings
+        SELECT trajectory, message, label, id, {verified("record")} FROM effective_findings
         WHERE label <> 'undetermined'
     ), replayed AS MATERIALIZED (
         SELECT DISTINCT trajectory FROM checks WHERE layer = 'execution'
@@ -314,6 +309,6 @@ _LINES = f"""
     LEFT JOIN checks_of cc ON cc.trajectory = n.chosen
     LEFT JOIN checks_of rc ON rc.trajectory = n.rejected
     LEFT JOIN ancestors_of x ON x.chosen = n.chosen AND x.rejected = n.rejected
-    LEFT JOIN (SELECT id, {_verified("bytes")} FROM objects WHERE id IN (SELECT tools FROM facts)) b ON b.id = f.tools
+    LEFT JOIN (SELECT id, {verified("bytes")} FROM objects WHERE id IN (SELECT tools FROM facts)) b ON b.id = f.tools
     ORDER BY f.task_key, n.root, n.message NULLS FIRST, n.chosen, n.rejected
 """

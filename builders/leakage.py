@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from builders.candidate import ERRORS, Candidate, Facts, offered_tools
+from builders.candidate import Candidate, Facts, offered_tools
 from curation.diagnosis.arguments import arguments_of, leaves
 from curation.diagnosis.derivation import derive, underivable
+from curation.diagnosis.evidence import ERRORS
 from curation.diagnosis.tokens import is_name
 from schemas.trajectory import Message, text_of
 

@@ -16,7 +16,7 @@ AUTHOR = Author("rule", "diagnosis", "1")
 MAX_SHOWN = 200  # characters of a text that evidence quotes
 
 Ending = Literal["ok", "failed", "fault", "unanswered", "contradicted"]
-_FAILING = frozenset(("tool_error", "schema_error", "unknown_tool"))
+ERRORS = frozenset(("tool_error", "schema_error", "unknown_tool"))  # statuses of a call that failed
 
 
 class Case(NamedTuple):
@@ -125,7 +125,7 @@ class Reading(NamedTuple):
                 if answer.value.get(field):
                     value = shown(str(answer.value[field]))
                     return Evidence("observation", answer.message, uid, path=f"/{field}", value=value, note="declared")
-        if confirmed(execution) and execution is not None and execution.status in _FAILING:
+        if confirmed(execution) and execution is not None and execution.status in ERRORS:
             return Evidence("observation", answer.message, uid, value=execution.status, note="executed")
         return None
 

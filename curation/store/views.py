@@ -56,13 +56,15 @@ def attach(
     else:
         source = f"{name}_files"
         connection.register(source, table.to_pyarrow_dataset() if paths else TABLES[name].empty_table())
-    columns = _verified("bytes" if name == "objects" else "record") if verify else "*"
+    content = "bytes" if name == "objects" else "record"
+    columns = f"* REPLACE ({verified(content)})" if verify else "*"
     connection.execute(f"CREATE TEMP VIEW {name} AS SELECT {columns} FROM {source}")
 
 
-def _verified(content: str) -> str:
+def verified(content: str) -> str:
+    """A column whose bytes are those that the row's id names; a query that reads others fails with ``id_mismatch``."""
     mismatch = f"error('{MISMATCH}: the content of ' || id || ' is not what its id names')"
-    return f"* REPLACE (CASE WHEN sha256({content}) = id THEN {content} ELSE {mismatch} END AS {content})"
+    return f"CASE WHEN sha256({content}) = id THEN {content} ELSE {mismatch} END AS {content}"
 
 
 def _verbatim(path: Path) -> str:
