@@ -14,7 +14,7 @@ from curation.worlds import World
 from environments.protocol import Blobs, CallResult, EnvSpec, Session, SnapshotError, StartError
 from schemas.canonical import digest
 from schemas.statements import Execution, Verification
-from schemas.trajectory import Author, Message, Task, ToolCall, Trajectory, answers_of
+from schemas.trajectory import Author, Message, ToolCall, Trajectory, answers_of
 
 _IN_DOUBT = frozenset(("environment_fault", "fault_in_replay", "no_recorded_answer"))
 
@@ -50,7 +50,7 @@ def replay(trajectory_id: str, trajectory: Trajectory, world: World, blobs: Blob
         steps = _with_start_doubted(tuple(walk(session, trajectory, spec)))
         found = [verification_of(trajectory_id, step, spec) for step in steps]
         if all(step.confirmed for step in steps):
-            found.extend(_check(trajectory_id, trajectory.task, session, world, blobs))
+            found.extend(_check(trajectory_id, trajectory, session, world, blobs))
     return tuple(found)
 
 
@@ -155,10 +155,12 @@ def _with_start_doubted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     return (steps[0]._replace(verdict=first._replace(detail=detail)), *steps[1:])
 
 
-def _check(trajectory_id: str, task: Task, session: Session, world: World, blobs: Blobs) -> Iterator[Verification]:
+def _check(
+    trajectory_id: str, trajectory: Trajectory, session: Session, world: World, blobs: Blobs
+) -> Iterator[Verification]:
     try:
         with world.open(session.snapshot(), blobs) as fork:
-            checked = fork.check(task)
+            checked = fork.check(trajectory.task, trajectory.messages)
     except (SnapshotError, StartError):
         return
     if checked.result not in ("unknown", "not_applicable"):

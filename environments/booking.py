@@ -5,7 +5,7 @@ stock; ``timeouts`` [n, ...], the calls (from 1) that time out without being exe
 the bookings in the end by which a task is graded, read by nothing but the check.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -26,7 +26,7 @@ from environments.sources import code_digest
 from environments.sqlite_state import SqliteState
 from environments.tools import Answer, Tool, Toolbox, conclude
 from schemas.objects import Snapshot
-from schemas.trajectory import Record, Task, ToolCall
+from schemas.trajectory import Message, Record, Task, ToolCall
 
 Positive = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
 Bookings = dict[str, Positive]
@@ -157,7 +157,7 @@ class BookingSession(ToolSession[Ledger]):
             return conclude({"error": "timeout"}, self.spec)
         return super().answer(call)
 
-    def check(self, task: Task) -> CheckResult:
+    def check(self, task: Task, messages: Sequence[Message] = ()) -> CheckResult:
         """Whether the bookings are those that the task wants; unknown where it does not say."""
         wanted = parameters_of(task, Parameters).wanted
         if wanted is None:

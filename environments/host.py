@@ -61,11 +61,11 @@ class Host:
                 world = self._environment.open(snapshot or task, self._controls, blobs)
                 self._worlds[number] = world, blobs
                 return Done(world.state_digest())
-            case Execute(number, call):
-                (result,) = self._worlds[number][0].call((call,))
+            case Execute(number, call, at):
+                (result,) = self._worlds[number][0].call((call,), at)
                 return Executed(bounded(result, self._controls.max_output))
-            case Grade(number, task):
-                return Graded(self._worlds[number][0].check(task))
+            case Grade(number, task, messages):
+                return Graded(self._worlds[number][0].check(task, messages))
             case Ask(number, "tools"):
                 return Tools(self._worlds[number][0].tools())
             case Ask(number, "state"):

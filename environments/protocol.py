@@ -11,28 +11,42 @@ from typing import Any, Literal, NamedTuple, Protocol, Self
 
 from schemas.objects import Snapshot, ToolSpec
 from schemas.statements import Result
-from schemas.trajectory import Reads, Record, Task, ToolCall
+from schemas.trajectory import Message, Reads, Record, RestoreKind, Task, ToolCall
 
 Status = Literal["ok", "tool_error", "schema_error", "unknown_tool", "timeout", "environment_fault", "refused"]
 Effect = Literal["read", "write", "external"]
 Determinism = Literal["pure", "seeded", "clocked", "external"]
 
+FIXED_CLOCK = "2026-01-01T00:00:00+00:00"
+
 
 class Controls(Record, frozen=True):
-    """What is held fixed while calls execute. ``clock`` is an ISO time; ``max_output`` is in characters."""
+    """What is held fixed while calls execute.
 
-    clock: str = "2026-01-01T00:00:00+00:00"
+    ``clock`` is an ISO time that stands still; ``recorded``: at every call the time at which the log says it was made,
+    else the last one known, at first FIXED_CLOCK; or ``wall``. ``folder`` is the working folder of the process.
+    A call has ``timeout_s``; ``cpu_s`` is processor time beyond that, ``max_output`` is in characters.
+    """
+
+    clock: str = FIXED_CLOCK
     seed: int = 0
     hash_seed: int = 0
+    locale: str = "C.UTF-8"
+    time_zone: str = "UTC"
+    folder: str | None = None
     timeout_s: float = 10.0
+    cpu_s: int = 30
+    memory_bytes: int = 2 * 2**30
+    file_bytes: int = 64 * 2**20
     max_output: int = 1_000_000
 
 
 class CallResult(Record, frozen=True):
     """What executing one call gave: the raw answer text, how it ended, and the logical digests around it.
 
-    After a time-out ``state_after`` is absent: the state is unknown and the session is closed. ``detail`` says to a
-    person why there is no answer; it is never an observation.
+    After a time-out ``state_after`` is absent: the state is unknown and the session is closed. ``shown`` is what a
+    model would see where the ``mediator`` named changes the raw answer first. ``clock`` is the time that the call was
+    given. ``detail`` says to a person why there is no answer; it is never an observation.
     """
 
     status: Status
@@ -40,6 +54,9 @@ class CallResult(Record, frozen=True):
     state_before: str | None = None
     state_after: str | None = None
     truncated: bool = False
+    shown: str | None = None
+    mediator: str = ""
+    clock: str | None = None
     detail: str = ""
 
 
@@ -80,7 +97,11 @@ class EnvSpec(NamedTuple):
     """What an environment declares of itself; without a declaration nothing is inferred from wording.
 
     ``answers_malformed``: a call that does not parse is answered by the environment itself. ``errors`` are the shapes
-    of answers that report a failed call (field names at the top level of a JSON answer).
+    of answers that report a failed call (field names at the top level of a JSON answer). ``unordered`` are JSON
+    pointers (``*`` stands for any one key) of arrays that are sets. ``restore`` is the best way back to an earlier
+    state: its snapshots, a prefix replayed from the task's start, compensating calls, or none. ``recorded_only``: it
+    gives recorded answers back and can confirm nothing. ``tasks`` is the namespace of the tasks it opens, where it
+    opens no others.
     """
 
     id: str
@@ -93,7 +114,11 @@ class EnvSpec(NamedTuple):
     claims: tuple[Claim, ...] = ()
     undo: Mapping[str, Undo] = {}
     rules: tuple[str, ...] = ()
+    unordered: tuple[str, ...] = ()
     answers_malformed: bool = False
+    restore: RestoreKind = "snapshot"
+    recorded_only: bool = False
+    tasks: str | None = None
 
     @property
     def name(self) -> str:
@@ -117,8 +142,11 @@ class Session(Protocol):
     def tools(self) -> tuple[ToolSpec, ...]:
         """The tools a model is offered here."""
 
-    def call(self, batch: Sequence[ToolCall]) -> tuple[CallResult, ...]:
-        """Execute calls in order, serially, never retried; one result a call."""
+    def call(self, batch: Sequence[ToolCall], at: str | None = None) -> tuple[CallResult, ...]:
+        """Execute calls in order, serially, never retried; one result a call.
+
+        ``at`` is the ISO time at which the log says that they were made, for controls whose clock is ``recorded``.
+        """
 
     def state_digest(self) -> str:
         """The logical digest of the whole state, with its algorithm's name in front (``sqlite-rows/1:...``)."""
@@ -129,8 +157,11 @@ class Session(Protocol):
     def snapshot(self) -> Snapshot:
         """The whole state, its bytes put into the blobs. Raises SnapshotError where the state is unknown."""
 
-    def check(self, task: Task) -> CheckResult:
-        """The task's own grading of the present state; only ever called in a fork that is closed afterwards."""
+    def check(self, task: Task, messages: Sequence[Message] = ()) -> CheckResult:
+        """The task's own grading of the present state and, where it reads them, of the messages that led to it.
+
+        Only ever called in a fork that is closed afterwards.
+        """
 
     def close(self) -> None:
         """Give the world up."""

@@ -10,7 +10,7 @@ from environments.blobs import image_of
 from environments.protocol import Blobs, CallResult, CheckResult, Controls, EnvSpec, SnapshotError
 from environments.tools import Answer, Toolbox
 from schemas.objects import Snapshot, ToolSpec
-from schemas.trajectory import Task, ToolCall
+from schemas.trajectory import Message, Task, ToolCall
 
 
 class State(Protocol):
@@ -54,7 +54,7 @@ class ToolSession(Generic[S]):
         """The tools a model is offered here."""
         return self._toolbox.specs
 
-    def call(self, batch: Sequence[ToolCall]) -> tuple[CallResult, ...]:
+    def call(self, batch: Sequence[ToolCall], at: str | None = None) -> tuple[CallResult, ...]:
         """Execute calls in order; a closed session refuses them."""
         return tuple(self._execute(call) for call in batch)
 
@@ -78,7 +78,7 @@ class ToolSession(Generic[S]):
         spec = self.spec
         return Snapshot(spec.id, spec.version, spec.code_digest, self.state.digest(), self.state.form, blob)
 
-    def check(self, task: Task) -> CheckResult:
+    def check(self, task: Task, messages: Sequence[Message] = ()) -> CheckResult:
         """Unknown: a world that grades its tasks says so itself."""
         return CheckResult("unknown", f"{self.spec.name} has no check for task {task.id!r}", reads=())
 

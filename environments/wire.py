@@ -9,7 +9,7 @@ import msgspec
 from environments.catalogue import UnknownEnvironmentError
 from environments.protocol import CallResult, CheckResult, Controls, EnvironmentFailure, SnapshotError, StartError
 from schemas.objects import Snapshot, ToolSpec
-from schemas.trajectory import Record, Task, ToolCall
+from schemas.trajectory import Message, Record, Task, ToolCall
 
 MAX_FRAME = 128 * 2**20
 _PREFIX = 4
@@ -32,10 +32,11 @@ class Open(Record, frozen=True, tag=True):
 
 
 class Execute(Record, frozen=True, tag=True):
-    """Execute one call."""
+    """Execute one call, made at a time where the log tells it."""
 
     session: int
     call: ToolCall
+    at: str | None = None
 
 
 class Ask(Record, frozen=True, tag=True):
@@ -50,6 +51,7 @@ class Grade(Record, frozen=True, tag=True):
 
     session: int
     task: Task
+    messages: tuple[Message, ...] = ()
 
 
 class Done(Record, frozen=True, tag=True):

@@ -23,7 +23,7 @@ from environments.protocol import (
 )
 from environments.wire import Ask, Done, Execute, Executed, Grade, Graded, Open, Reply, Request, Taken, Tools
 from schemas.objects import Snapshot, ToolSpec
-from schemas.trajectory import Task, ToolCall
+from schemas.trajectory import Message, Task, ToolCall
 
 R = TypeVar("R", bound=Reply)
 
@@ -89,9 +89,9 @@ class RemoteSession:
         """The tools a model is offered here."""
         return self._ask(Ask(self._number, "tools"), Tools).tools
 
-    def call(self, batch: Sequence[ToolCall]) -> tuple[CallResult, ...]:
+    def call(self, batch: Sequence[ToolCall], at: str | None = None) -> tuple[CallResult, ...]:
         """Execute calls in order, each within the controls' time-out; after one that is lost the rest is refused."""
-        return tuple(self._execute(call) for call in batch)
+        return tuple(self._execute(call, at) for call in batch)
 
     def state_digest(self) -> str:
         """The logical digest of the whole state. Raises SnapshotError where the state is unknown."""
@@ -109,10 +109,10 @@ class RemoteSession:
             raise SnapshotError(f"the image of a snapshot is {name}, not {taken.snapshot.blob} as it says")
         return taken.snapshot
 
-    def check(self, task: Task) -> CheckResult:
+    def check(self, task: Task, messages: Sequence[Message] = ()) -> CheckResult:
         """The task's own grading; a check that fails to answer says nothing."""
         try:
-            return self._ask(Grade(self._number, task), Graded).result
+            return self._ask(Grade(self._number, task, tuple(messages)), Graded).result
         except EnvironmentFailure as error:
             return CheckResult("unknown", f"the check gave no result: {error}", reads=())
 
@@ -129,12 +129,12 @@ class RemoteSession:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _execute(self, call: ToolCall) -> CallResult:
+    def _execute(self, call: ToolCall, at: str | None) -> CallResult:
         if self._gone:
             return CallResult("refused", "", detail=self._gone)
         before = self._known
         try:
-            result = self._ask(Execute(self._number, call), Executed, self._process.timeout_s).result
+            result = self._ask(Execute(self._number, call, at), Executed, self._process.timeout_s).result
         except LostWorldError as error:
             return CallResult(error.status, "", before, detail=str(error))
         except EnvironmentFailure as error:

@@ -80,6 +80,7 @@ class Execution(Record, frozen=True):
     """What executing a call gave. ``answer`` is the SHA-256 of the raw answer; states are logical digests.
 
     ``match`` compares a logged answer with the executed one; a new call has none, it has ``runs`` and ``agreed``.
+    ``informative``: the wrong call, executed in the same state, is answered differently or leaves another state.
     """
 
     environment: str
@@ -93,13 +94,24 @@ class Execution(Record, frozen=True):
     state_after: str | None = None
     runs: int = 0
     agreed: int = 0
+    informative: bool | None = None
+
+
+class Power(Record, frozen=True):
+    """Of the wrong calls that were executed in place of a right one of a tool, how many a check passes too."""
+
+    check: str
+    tool: str
+    wrong: int
+    passed: int
 
 
 class Verification(Record, frozen=True):
     """What was checked, at which layer, with which result.
 
     The subject is a call, a decision (``message``), or the whole trajectory (neither; the task layer). ``placebo`` is
-    the measured share of wrong calls that the same check passes, absent where it was not measured.
+    the measured share of wrong calls that the same check passes, absent where it was not measured; ``power`` is what
+    one measurement at this call counted.
     """
 
     trajectory: str
@@ -112,6 +124,7 @@ class Verification(Record, frozen=True):
     execution: Execution | None = None
     score: float | int | None = None
     placebo: float | None = None
+    power: Power | None = None
     evidence: tuple[Evidence, ...] = ()
     reads: tuple[Reads, ...] = ()
     supersedes: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import msgspec
 from curation.diagnosis.evidence import Case
 from curation.errors import UsageError
 from curation.store import Store
-from environments.catalogue import KNOWN, find
+from environments.catalogue import UnknownEnvironmentError, find, is_ours, members
 from environments.protocol import EnvSpec
 from schemas.objects import ToolSpec, read_tools
 from schemas.statements import Finding, Verification
@@ -34,32 +35,60 @@ def attempt_ids(store: Store) -> list[str]:
     return ids
 
 
-def attempts_in(store: Store, environment: str) -> list[str]:
-    """The live records of an environment: those recorded in it; of those that name none, the ones that
-    call one of its tools, and the ones without a call.
+def places(store: Store, environment: str) -> dict[str, list[str]]:
+    """The live records of every world that a name stands for, by the world's full name; each record in one of them.
 
-    An attempt names it by its id, ``id@version``, or the name it is found by. Raises UnknownEnvironmentError, and
-    UsageError where there are none, with the environments that attempts do name.
+    Raises UnknownEnvironmentError, and UsageError where there is no record at all, with the environments that attempts
+    do name.
     """
-    spec = find(environment).spec
-    rows = store.sql(
-        f"""SELECT trajectory_id, t.calls > 0 OR NOT {UNNAMED} AS sure FROM attempts a
-            JOIN trajectories t ON t.id = a.trajectory_id
-            WHERE a.environment IN (SELECT unnest($1)) OR split_part(a.environment, '@', 1) = $2
-            OR ({UNNAMED} AND (t.calls = 0 OR list_has_any(
-                flatten(list_transform(t.decisions, lambda decision: decision.tools)), $3)))
-            ORDER BY {_ORDER}""",
-        [[environment, spec.name], spec.id, sorted(spec.effects)],
-    )
-    ids: list[str] = rows["trajectory_id"].to_pylist() if any(rows["sure"].to_pylist()) else []
-    if not ids:
+    found: dict[str, list[str]] = {}
+    taken: set[str] = set()
+    for name in members(environment):
+        mine = [identity for identity in _attempts_in(store, name) if identity not in taken]
+        taken.update(mine)
+        if mine:
+            found[name] = mine
+    if not found:
         known = store.sql("SELECT DISTINCT environment AS e FROM attempts WHERE environment IS NOT NULL ORDER BY e")
         named = ", ".join(known["e"].to_pylist()) or "none"
         raise UsageError(
             f"no attempt was recorded in {environment!r} or calls one of its tools; environments that attempts name: "
             f"{named}; say where they come from with the side-file key 'environment'"
         )
-    return ids
+    return found
+
+
+def place_of(store: Store, environment: str, identity: str) -> str:
+    """The full name of the world that one record is to be executed in: the name itself where it stands for one world.
+
+    Raises UnknownEnvironmentError, and UsageError where none of several worlds is the record's.
+    """
+    names = members(environment)
+    if len(names) == 1:
+        return names[0]
+    for name, identities in places(store, environment).items():
+        if identity in identities:
+            return name
+    raise UsageError(f"{environment!r} stands for {', '.join(names)}; {identity} is of none of them: name the world")
+
+
+def _attempts_in(store: Store, environment: str) -> list[str]:
+    """The live records of a world: those recorded in it; of those that name none, the ones that call one of its tools,
+    and the ones without a call. Where it opens the tasks of one namespace only, none of another.
+
+    An attempt names it by its id, ``id@version``, or the name it is found by.
+    """
+    spec = find(environment).spec
+    rows = store.sql(
+        f"""SELECT trajectory_id, t.calls > 0 OR NOT {UNNAMED} AS sure FROM attempts a
+            JOIN trajectories t ON t.id = a.trajectory_id
+            WHERE a.environment IN (SELECT unnest($1)) OR split_part(a.environment, '@', 1) = $2
+            OR ({UNNAMED} AND ($4 IS NULL OR a.namespace = $4) AND (t.calls = 0 OR list_has_any(
+                flatten(list_transform(t.decisions, lambda decision: decision.tools)), $3)))
+            ORDER BY {_ORDER}""",
+        [[environment, spec.name], spec.id, sorted(spec.effects), spec.tasks],
+    )
+    return rows["trajectory_id"].to_pylist() if any(rows["sure"].to_pylist()) else []
 
 
 def read_known(store: Store, identities: Sequence[str], environment: str | None = None) -> Iterator[Known]:
@@ -133,8 +162,16 @@ def _declared(asked: str | None, *recorded: str | None) -> EnvSpec | None:
     """
     if asked is not None:
         return find(asked).spec
-    ours = (name.partition("@")[0] for name in recorded if name is not None)
-    return next((find(name).spec for name in ours if name in KNOWN), None)
+    return next((spec for name in recorded if name is not None and (spec := _spec_of(name)) is not None), None)
+
+
+def _spec_of(name: str) -> EnvSpec | None:
+    """What a world that comes with this package declares; none where its package is not installed."""
+    for known in (name, name.partition("@")[0]):
+        if is_ours(known):
+            with suppress(UnknownEnvironmentError):
+                return find(known).spec
+    return None
 
 
 def _budget(entries: Sequence[tuple[str, str]] | None) -> Budget | None:

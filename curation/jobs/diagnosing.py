@@ -7,6 +7,7 @@ from curation.diagnosis.evidence import AUTHOR
 from curation.jobs.cases import Known, attempt_ids, read_known
 from curation.store import Batch, Store
 from curation.store.supersede import superseding
+from environments.catalogue import members
 from schemas.statements import Finding, Statement
 
 _CHUNK = 500
@@ -26,8 +27,11 @@ class DiagnoseResult(msgspec.Struct):
 def diagnose_attempts(store: Store, environment: str | None = None) -> DiagnoseResult:
     """Diagnose every live attempt by rule; a finding that a newer rule no longer makes is taken back.
 
-    The declarations that count are those of the environment named, else of the one that replayed the attempt.
+    The declarations that count are those of the environment named, else of the one that replayed the attempt; so also
+    where the name stands for several worlds.
     """
+    if environment is not None and members(environment) != (environment,):
+        environment = None
     identities = attempt_ids(store)
     with store.batch() as batch:
         pending: list[Statement] = []

@@ -1,13 +1,13 @@
 """Repairing a store's attempts: every confirmed finding is proposed, planned, executed, and what came of it stored."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from curation.errors import UsageError
 from curation.fork import Forked
-from curation.jobs.cases import attempts_in, read_known
+from curation.jobs.cases import place_of, places, read_known
 from curation.objections import objections
 from curation.proposals import Proposal, ProposalLine
 from curation.repair import Result, fork_both, repair, statements_of
@@ -55,10 +55,24 @@ def repair_attempts(store: Store, environment: str, proposals: Sequence[Proposal
     Proposals take the place of what a rule would propose for the same decision. Raises NotFoundError for one about a
     trajectory that is not there, UsageError for one about no attempt of this environment.
     """
-    identities = attempts_in(store, environment)
-    handed = _by_trajectory(store, proposals, set(identities), environment)
+    found = places(store, environment)
+    known = {identity for identities in found.values() for identity in identities}
+    handed = _by_trajectory(store, proposals, known, environment)
     total = RepairResult(0, 0, 0, 0, {})
-    refused: Counter[str] = Counter()
+    for name, identities in found.items():
+        _repair_in(store, name, identities, handed, total)
+    total.refused = dict(sorted(total.refused.items()))
+    return total
+
+
+def _repair_in(
+    store: Store,
+    environment: str,
+    identities: Sequence[str],
+    handed: Mapping[str, list[Proposal]],
+    total: RepairResult,
+) -> None:
+    refused = Counter(total.refused)
     with open_worlds(environment) as worlds, store.batch() as batch:
         for known in read_known(store, identities, environment):
             given = handed.get(known.case.trajectory_id, [])
@@ -72,14 +86,14 @@ def repair_attempts(store: Store, environment: str, proposals: Sequence[Proposal
             total.verified += done.verified
             refused.update(done.refused)
         store.write(batch)
-    total.refused = dict(sorted(refused.items()))
-    return total
+    total.refused = dict(refused)
 
 
 def fork_attempt(store: Store, environment: str, proposal: Proposal) -> ForkResult:
     """Both forks of one proposal, whatever rules would say of the decision; a person's is a finding about it too."""
-    (known,) = read_known(store, [proposal.trajectory], environment)
-    with open_worlds(environment) as worlds, store.batch() as batch:
+    name = place_of(store, environment, proposal.trajectory)
+    (known,) = read_known(store, [proposal.trajectory], name)
+    with open_worlds(name) as worlds, store.batch() as batch:
         results = fork_both(known.case, proposal, worlds, MemoryBlobs(), revised=known.revised)
         forks = [result.fork for result in results if result.fork is not None]
         said = objections(known.case, known.findings, [proposal])

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from curation.jobs.cases import PLACED, UNNAMED, attempt_ids, attempts_in
+from curation.jobs.cases import PLACED, UNNAMED, attempt_ids, places
 from curation.match import EQUAL
 from curation.replay import replay
 from curation.store import Store
@@ -41,22 +41,26 @@ class ReplayResult(msgspec.Struct):
 
 
 def replay_attempts(store: Store, environment: str) -> ReplayResult:
-    """Execute the calls of every attempt of this environment (see ``attempts_in``), and say what matched.
+    """Execute the calls of every attempt of this environment (see ``places``), and say what matched.
 
     An attempt that names no environment, of which a call is confirmed and none contradicted, is from now on one of
     this environment, by rule. Replaying again writes only what comes out differently; what another environment
     executed before is superseded. Raises UnknownEnvironmentError, UsageError.
     """
-    identities = attempts_in(store, environment)
+    found = places(store, environment)
+    authors = [_replay_in(store, name, identities) for name, identities in found.items()]
+    return _count(store, [identity for identities in found.values() for identity in identities], authors)
+
+
+def _replay_in(store: Store, environment: str, identities: Sequence[str]) -> str:
     with open_worlds(environment, processes=_PROCESSES) as worlds, store.batch() as batch:
         for start in range(0, len(identities), _CHUNK):
             records = list(store.trajectories(identities[start : start + _CHUNK]))
             found = _replay_apart(records, worlds)
             for statement in superseding(store, [*found, *_placed(store, found, environment)]):
                 batch.add_statement(statement)
-        author = worlds[0].spec.id
         store.write(batch)
-    return _count(store, identities, author)
+        return worlds[0].spec.id
 
 
 def _replay_apart(records: Sequence[tuple[str, Trajectory]], worlds: Sequence[World]) -> list[Verification]:
@@ -84,17 +88,17 @@ def _placed(store: Store, found: Sequence[Verification], environment: str) -> It
         yield Annotation(identity, "environment", environment, PLACED, ("observation", "state"))
 
 
-def _count(store: Store, identities: list[str], author: str) -> ReplayResult:
-    mine = "trajectory IN (SELECT unnest(?)) AND author_kind = 'environment' AND author_name = ?"
+def _count(store: Store, identities: list[str], authors: list[str]) -> ReplayResult:
+    mine = "trajectory IN (SELECT unnest(?)) AND author_kind = 'environment' AND author_name IN (SELECT unnest(?))"
     matches = store.sql(
         f"""SELECT match, count(*) AS n FROM effective_verifications
             WHERE {mine} AND layer = 'execution' GROUP BY match""",
-        [identities, author],
+        [identities, authors],
     ).to_pylist()
     reasons = store.sql(
         f"""SELECT reason, count(*) AS n FROM effective_verifications
             WHERE {mine} AND layer = 'execution' AND reason IS NOT NULL GROUP BY reason ORDER BY reason""",
-        [identities, author],
+        [identities, authors],
     ).to_pylist()
     outcomes = store.sql(
         f"""WITH logged AS (
@@ -107,7 +111,7 @@ def _count(store: Store, identities: list[str], author: str) -> ReplayResult:
             )
             SELECT count(*) FILTER (l.result = c.result) AS agree, count(*) FILTER (l.result <> c.result) AS differ
             FROM logged l JOIN checked c USING (trajectory)""",
-        [identities, author],
+        [identities, authors],
     ).to_pylist()[0]
     counts = {row["match"]: row["n"] for row in matches}
     return ReplayResult(
