@@ -3,13 +3,15 @@
 from pathlib import Path
 
 from curation.errors import UsageError
-from curation.importers import openai_chat, tau_bench
+from curation.importers import agentdojo, openai_chat, tau_bench
 from curation.importers.face import Importer
 
 HEAD_BYTES = 1 << 18
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")  # gzip, zip, bzip2, xz, zstd
 
-IMPORTERS: dict[str, Importer] = {module.IMPORTER.name: module.IMPORTER for module in (openai_chat, tau_bench)}
+IMPORTERS: dict[str, Importer] = {
+    module.IMPORTER.name: module.IMPORTER for module in (agentdojo, openai_chat, tau_bench)
+}
 
 
 def find(name: str) -> Importer:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from curation.importers.agentdojo import is_run
 from curation.importers.aside import Aside
 from curation.importers.attempt_keys import INLINE_KEYS, facts_of, identify, inline_keys
 from curation.importers.face import Importer, Parsed, RefusedError, Slice
@@ -123,7 +124,7 @@ def _kept(values: dict[str, Any]) -> Json:
 
 
 def _is_chat(value: Any) -> bool:
-    if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
+    if not isinstance(value, dict) or is_run(value) or not isinstance(value.get("messages"), list):
         return False
     return all(isinstance(message, dict) and "role" in message for message in value["messages"][:1])
 

@@ -1,4 +1,5 @@
 import json
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,17 +36,26 @@ def test_tau_bench_is_known_by_what_it_holds(tmp_path: Path, filler: str) -> Non
     assert detected(tmp_path, json.dumps(runs, indent=1).encode()) == "tau-bench"
 
 
+@pytest.mark.parametrize("indent", [None, 4])
+def test_agentdojo_is_known_by_what_it_holds_however_it_is_laid_out(tmp_path: Path, indent: int | None) -> None:
+    run = {"suite_name": "slack", "pipeline_name": "p", "user_task_id": "user_task_0", **chat()}
+    assert detected(tmp_path, json.dumps(run, indent=indent).encode()) == "agentdojo"
+    assert detected(tmp_path, json.dumps(run | {"injections": {"a": "x" * formats.HEAD_BYTES}}).encode()) == "agentdojo"
+
+
 @pytest.mark.parametrize(
     "data", [b"", b"\x00\xff", b"hello", b"[]", b"{}", b'{"messages":["x"]}', b"[" * 100_000, b'[{"task_id":1}]']
 )
 def test_what_no_format_knows_is_refused_with_the_formats_there_are(tmp_path: Path, data: bytes) -> None:
-    with pytest.raises(UsageError, match=r"a\.log: not a log of a known format \(openai-chat, tau-bench\).*--format"):
+    with pytest.raises(
+        UsageError, match=r"a\.log: not a log of a known format \(agentdojo, openai-chat, tau-bench\).*--format"
+    ):
         detected(tmp_path, data)
 
 
 def test_a_format_is_found_by_name() -> None:
     assert [formats.find(name).name for name in formats.IMPORTERS] == list(formats.IMPORTERS)
-    with pytest.raises(UsageError, match="unknown format 'csv'; known: openai-chat, tau-bench"):
+    with pytest.raises(UsageError, match="unknown format 'csv'; known: agentdojo, openai-chat, tau-bench"):
         formats.find("csv")
 
 
@@ -54,4 +64,8 @@ def test_no_other_real_log_is_taken_for_one_of_ours(logs: Path) -> None:
     for path in sorted(file for file in logs.rglob("*") if file.is_file()):
         with suppress(UsageError):
             known[path.relative_to(logs).as_posix()] = formats.detect(path).name
-    assert known == {"tau-bench/gpt-4o-airline-tasks-00-24.json": "tau-bench"}
+    tau_bench = known.pop("tau-bench/gpt-4o-airline-tasks-00-24.json")
+    assert tau_bench == "tau-bench"
+    assert Counter((name.partition("/")[0], found) for name, found in known.items()) == {
+        ("agentdojo", "agentdojo"): 130
+    }
