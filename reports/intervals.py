@@ -1,14 +1,14 @@
 """Intervals of 95 % for shares, also where several attempts of one task are no independent observations.
 
-Sources: Wilson, JASA 22 (1927); the design effect 1 + (m - 1) icc and its unequal-size form, Kish, Survey Sampling
+Sources: the design effect 1 + (m - 1) icc and its unequal-size form, Kish, Survey Sampling
 (1965); the analysis-of-variance estimate of the intra-class correlation, Donner, Int. Stat. Review 54 (1986); Student's
 t beyond ten degrees of freedom, Abramowitz and Stegun 26.7.5.
 """
 
 from collections.abc import Iterable
-from math import sqrt
-from statistics import NormalDist
 from typing import Literal, NamedTuple
+
+from curation.shares import Z95, wilson
 
 Method = Literal["wilson", "wilson_one_task", "wilson_effective_n"]
 
@@ -26,15 +26,7 @@ METHODS: dict[Method, str] = {
     ),
 }
 
-_Z95 = NormalDist().inv_cdf(0.975)
 _T95 = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281)
-
-
-class Interval(NamedTuple):
-    """Lower and upper end of an interval for a share."""
-
-    low: float
-    high: float
 
 
 class Clusters(NamedTuple):
@@ -69,20 +61,11 @@ class Estimate(NamedTuple):
     effective_n: float
 
 
-def wilson(kept: float, attempts: float, z: float = _Z95) -> Interval:
-    """The score interval of ``kept`` of ``attempts`` (above 0); both may be effective numbers."""
-    centre = (kept + z * z / 2) / (attempts + z * z)
-    half = z / (attempts + z * z) * sqrt(max(0.0, kept * (attempts - kept) / attempts) + z * z / 4)
-    low = 0.0 if kept == 0 else max(0.0, centre - half)
-    high = 1.0 if kept == attempts else min(1.0, centre + half)
-    return Interval(low, high)
-
-
 def student_t(freedom: int) -> float:
     """The 97.5 % point of Student's t, good to three decimals. ``freedom`` is 1 or more."""
     if freedom <= len(_T95):
         return _T95[freedom - 1]
-    z = _Z95
+    z = Z95
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.intervals import Clustering, Clusters, clustering, effective_attempts, estimate, student_t, wilson
+from curation.shares import wilson
+from reports.intervals import Clustering, Clusters, clustering, effective_attempts, estimate, student_t
 
 
 def cells(*tasks: tuple[int, int]) -> Clusters:
