@@ -31,7 +31,7 @@ def fork(
     """
     from curation.cli.options import open_store
     from curation.cli.output import finish
-    from curation.jobs.repairing import fork_attempt
+    from curation.jobs.forking import fork_attempt
     from curation.proposals import read_calls
     from curation.store.lookup import resolve_trajectory
 

@@ -7,16 +7,14 @@ import msgspec
 
 from curation.errors import UsageError
 from curation.fork import Forked
-from curation.jobs.cases import place_of, places, read_known
-from curation.objections import objections
+from curation.jobs.cases import places, read_known
 from curation.proposals import Proposal, ProposalLine
-from curation.repair import Result, fork_both, repair, statements_of
+from curation.repair import repair
 from curation.store import Batch, Store
 from curation.store.lookup import resolve_trajectory
 from curation.store.supersede import superseding
 from curation.worlds import open_worlds
 from environments.blobs import MemoryBlobs
-from schemas.reasons import REPAIR, sentence_of
 from schemas.statements import Statement
 
 
@@ -28,25 +26,6 @@ class RepairResult(msgspec.Struct):
     executed: int
     verified: int
     refused: dict[str, int]
-
-
-class ForkLine(msgspec.Struct):
-    """One fork asked for: its id where it was executed, else the code and detail of the refusal, and the way out."""
-
-    kind: str
-    id: str | None
-    verified: bool
-    refused: str | None
-    detail: str
-    way_out: str
-
-
-class ForkResult(msgspec.Struct):
-    """The forks of one decision."""
-
-    parent: str
-    message: int
-    forks: list[ForkLine]
 
 
 def repair_attempts(store: Store, environment: str, proposals: Sequence[ProposalLine] = ()) -> RepairResult:
@@ -79,7 +58,7 @@ def _repair_in(
             if not known.findings and not given:
                 continue
             done = repair(known.case, known.findings, worlds, MemoryBlobs(), proposals=given, revised=known.revised)
-            _store(store, batch, done.forks, done.statements)
+            store_forks(store, batch, done.forks, done.statements)
             total.failures += done.failures
             total.proposed += done.proposed
             total.executed += done.executed
@@ -89,20 +68,8 @@ def _repair_in(
     total.refused = dict(refused)
 
 
-def fork_attempt(store: Store, environment: str, proposal: Proposal) -> ForkResult:
-    """Both forks of one proposal, whatever rules would say of the decision; a person's is a finding about it too."""
-    name = place_of(store, environment, proposal.trajectory)
-    (known,) = read_known(store, [proposal.trajectory], name)
-    with open_worlds(name) as worlds, store.batch() as batch:
-        results = fork_both(known.case, proposal, worlds, MemoryBlobs(), revised=known.revised)
-        forks = [result.fork for result in results if result.fork is not None]
-        said = objections(known.case, known.findings, [proposal])
-        _store(store, batch, forks, [*said, *statements_of(known.case, results, worlds[0].spec)])
-        store.write(batch)
-    return ForkResult(proposal.trajectory, proposal.message, [_line(result) for result in results])
-
-
-def _store(store: Store, batch: Batch, forks: Iterable[Forked], statements: Iterable[Statement]) -> None:
+def store_forks(store: Store, batch: Batch, forks: Iterable[Forked], statements: Iterable[Statement]) -> None:
+    """Add forks with what they refer to, and statements that take the place of those in their slots."""
     for fork in forks:
         batch.add_trajectory(fork.trajectory)
         for item in fork.objects:
@@ -122,10 +89,3 @@ def _by_trajectory(
             raise UsageError(f"a proposal names {name!r}, which is no live attempt recorded in {environment!r}")
         found.setdefault(identity, []).append(line.proposal(identity))
     return found
-
-
-def _line(result: Result) -> ForkLine:
-    code, detail = result.refusal or (None, "")
-    way_out = "" if code is None else sentence_of(REPAIR, code)
-    fork = result.fork
-    return ForkLine(result.kind, fork.id if fork else None, result.refusal is None, code, detail, way_out)

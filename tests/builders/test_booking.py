@@ -5,7 +5,8 @@ from typing import Any
 
 from builders.build import build
 from curation.jobs.diagnosing import diagnose_attempts
-from curation.jobs.repairing import fork_attempt, repair_attempts
+from curation.jobs.forking import fork_attempt
+from curation.jobs.repairing import repair_attempts
 from curation.jobs.replaying import replay_attempts
 from curation.proposals import read_calls
 from curation.store import Store

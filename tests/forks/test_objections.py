@@ -9,7 +9,8 @@ import pytest
 
 from curation.diagnosis.evidence import Case
 from curation.jobs.diagnosing import diagnose_attempts
-from curation.jobs.repairing import ForkResult, fork_attempt, repair_attempts
+from curation.jobs.forking import ForkResult, fork_attempt
+from curation.jobs.repairing import repair_attempts
 from curation.jobs.replaying import replay_attempts
 from curation.objections import CORRECTED, objections
 from curation.proposals import Proposal, ProposalLine, ProposedCall
