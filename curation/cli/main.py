@@ -10,6 +10,7 @@ from curation.cli import (
     annotate,
     build,
     diagnose,
+    diff,
     fork,
     fsck,
     importing,
@@ -53,6 +54,7 @@ app.command("init")(init.init)
 app.command("import")(importing.import_)
 app.command("annotate")(annotate.annotate)
 app.command("show")(show.show)
+app.command("diff")(diff.diff)
 app.command("diagnose")(diagnose.diagnose)
 app.command("replay")(replay.replay)
 app.command("fork")(fork.fork)
