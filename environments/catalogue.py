@@ -28,7 +28,9 @@ class Family(NamedTuple):
     versions: Callable[[], tuple[str, ...]] = tuple
 
 
-FAMILIES: dict[str, str] = {}
+FAMILIES = {
+    "agentdojo": "environments.agentdojo:FAMILY",
+}
 _RECORDED = frozenset(("agentdojo",))  # families that a log may name: nothing of the name is a path or a module
 
 

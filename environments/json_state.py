@@ -1,6 +1,6 @@
 """State that is one JSON value."""
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -11,7 +11,11 @@ T = TypeVar("T")
 
 
 class JsonState(Generic[T]):
-    """A value made of structs, dicts, lists and scalars; digest and image are its canonical bytes."""
+    """A value made of structs, dicts, lists and scalars.
+
+    The digest is over its canonical bytes, whose keys are sorted; the image keeps keys in the order they have, because
+    what a world answers may follow it.
+    """
 
     form = FORM
 
@@ -26,17 +30,21 @@ class JsonState(Generic[T]):
         except (msgspec.MsgspecError, RecursionError) as error:
             raise SnapshotError(f"the image is no {FORM} state of this world: {error}") from None
 
+    def plain(self) -> Any:
+        """The value as an encoder takes it."""
+        return self.value
+
     def digest(self) -> str:
         """SHA-256 of the canonical bytes, the form's name in front."""
-        return f"{FORM}:{digest(self.image())}"
+        return f"{FORM}:{digest(encode(self.plain()))}"
 
     def settled(self) -> str:
         """The same: a value keeps no trail."""
         return self.digest()
 
     def image(self) -> bytes:
-        """The canonical bytes."""
-        return encode(self.value)
+        """The value as JSON."""
+        return msgspec.json.encode(self.plain())
 
     def close(self) -> None:
         """Nothing is held."""
