@@ -292,6 +292,14 @@ def _equivalent_actions(candidate: Candidate) -> Wrong | None:
     return Wrong("answer and state", left[0][0], right[0][0]) if known and left == right else None
 
 
+def _forward_only(candidate: Candidate) -> Wrong | None:
+    for subject in (candidate.chosen, candidate.rejected):
+        fork = None if subject is None else subject.trajectory.fork
+        if fork is not None and fork.restore.kind == "none":
+            return Wrong("fork.restore", fork.restore.kind)
+    return None
+
+
 def _partial_context(candidate: Candidate) -> Wrong | None:
     return Wrong("context", candidate.target.context) if candidate.target.partial else None
 
@@ -333,6 +341,7 @@ CHECKS: tuple[Check, ...] = (
     Check("no_evidence_at_decision", _PAIR, _no_evidence_at_decision),
     Check("corrector_saw_more", _PAIR, _corrector_saw_more),
     Check("equivalent_actions", _PAIR, _equivalent_actions),
+    Check("forward_only", _PAIR, _forward_only),
     Check("partial_context", _PAIR, _partial_context),
     Check("wrong_fork", KINDS, _wrong_fork),
     Check("too_large_to_check", KINDS, _too_large_to_check),

@@ -9,18 +9,18 @@ from typing import NamedTuple
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from curation.arrival import NoWayError, Way, arrive, shorten, way_of
+from curation.diagnosis.evidence import Case
 from curation.fork_plan import Plan, Refusal, refuse_wrong_fork
-from curation.replay import Step, author_of, verification_of, walk
-from curation.runs import Agreement, execute_apart
+from curation.replay import Step, author_of, verification_of
+from curation.runs import Agreement, answer_turns, execute_apart
 from curation.worlds import World
-from environments.protocol import Blobs, CallResult, EnvSpec, SnapshotError, StartError
+from environments.protocol import Blobs, CallResult, EnvSpec, Session, SnapshotError, StartError
 from schemas.canonical import digest, encode
 from schemas.objects import Object, Snapshot, make_object
 from schemas.statements import Execution, Verification
 from schemas.trajectory import (
-    Answers,
     Fork,
-    Message,
     Restore,
     ToolCall,
     Trajectory,
@@ -29,10 +29,11 @@ from schemas.trajectory import (
 
 
 class Forked(NamedTuple):
-    """An executed fork with what was confirmed of it and the snapshot it starts from.
+    """An executed fork with what was confirmed of it and, where there is one, the snapshot it starts from.
 
     ``settled`` is the logical digest, without the trail of calls, after the last new call. ``accepted``: the task's
-    check passes there and did not before. ``flaw`` says where the runs were not alike ("2 of 3"); such a fork is stored
+    check passes there and did not before. ``way`` leads other worlds to its branch point, ``results`` are what its new
+    calls were answered there. ``flaw`` says where the runs were not alike ("2 of 3"); such a fork is stored
     with a failed execution.
     """
 
@@ -42,6 +43,8 @@ class Forked(NamedTuple):
     objects: tuple[Object, ...]
     settled: str | None
     accepted: bool
+    way: Way
+    results: tuple[CallResult, ...]
     flaw: str = ""
 
     @property
@@ -51,9 +54,12 @@ class Forked(NamedTuple):
 
 
 class _Branch(NamedTuple):
-    """The world at the branch point."""
+    """The branch point as the first world found it: how the others get there, and what was confirmed on the way."""
 
-    snapshot: Snapshot
+    way: Way
+    restore: Restore
+    objects: tuple[Object, ...]
+    position: int
     steps: tuple[Step, ...]
     passed: bool
 
@@ -65,29 +71,36 @@ def execute(plan: Plan, worlds: Sequence[World], blobs: Blobs) -> Forked | Refus
     """
     try:
         branch = _reach(plan, worlds[0], blobs)
-        if isinstance(branch, Refusal):
-            return branch
-        agreement = execute_apart(branch.snapshot, plan.turns, plan.parent.trajectory.task, worlds, blobs)
+        agreement = execute_apart(branch.way, plan.turns, worlds, blobs)
+    except NoWayError as error:
+        return error.refusal
     except (StartError, SnapshotError) as error:
         return Refusal("no_checkpoint", str(error))
     refusal = _refuse_answers(agreement)
     if refusal is not None:
         return refusal
     spec = worlds[0].spec
-    objects = (make_object("snapshot", encode(branch.snapshot)), make_object("blob", blobs.get(branch.snapshot.blob)))
-    trajectory = _record(plan, spec, objects[0].id, len(branch.steps), agreement.run.results)
+    trajectory = _record(plan, branch.restore, agreement.run.results)
     identity = trajectory_id(trajectory)
     checked = agreement.run.checked
     accepted = agreement.complete and checked is not None and checked.result == "passed" and not branch.passed
     verifications = (
-        *_inherited(plan, identity),
+        *_inherited(plan.parent, branch.position, identity),
         *(verification_of(identity, step, spec) for step in branch.steps),
-        *_executed(identity, trajectory, agreement, spec),
+        *_executed(plan, identity, trajectory, agreement, spec),
         *_accepted(identity, trajectory, agreement, accepted, spec),
     )
     wrong = refuse_wrong_fork(trajectory, verifications, plan.parent.verifications)
     return wrong or Forked(
-        identity, trajectory, verifications, objects, agreement.run.settled, accepted, agreement.flaw
+        identity,
+        trajectory,
+        verifications,
+        branch.objects,
+        agreement.run.settled,
+        accepted,
+        branch.way,
+        agreement.run.results,
+        agreement.flaw,
     )
 
 
@@ -102,27 +115,34 @@ def refuse_effect(plan: Plan, recovery: Forked, clean: Forked | None) -> Refusal
         return None
     if clean is not None and comparable and clean.settled == recovery.settled:
         return None
-    left = f"the recovery leaves the world in state {_short(recovery.settled)}"
+    left = f"the recovery leaves the world in state {shorten(recovery.settled)}"
     if clean is None or not comparable:
         return Refusal("effect_not_undone", f"{left}, and there is no verified clean fork to compare it with")
-    return Refusal("effect_not_undone", f"{left}, without the mistake it would be in {_short(clean.settled)}")
+    return Refusal("effect_not_undone", f"{left}, without the mistake it would be in {shorten(clean.settled)}")
 
 
-def _short(state: str | None) -> str:
-    """The first digits of a logical digest."""
-    return "unknown" if state is None else state.rpartition(":")[2][:12]
+def _reach(plan: Plan, world: World, blobs: Blobs) -> _Branch:
+    """Go to the branch point once: all other worlds open its snapshot or, where none can be had, go the same way."""
+    trajectory, way, spec = plan.parent.trajectory, way_of(plan), world.spec
+    with arrive(way, world, blobs) as arrival:
+        snapshot = _snapshot(arrival.session) if way.kind == "snapshot" else None
+        checked = arrival.session.check(trajectory.task, trajectory.messages[: way.point])
+    walked = len(arrival.steps)
+    if snapshot is None:
+        way = way._replace(kind="replayed_prefix") if way.kind == "snapshot" else way
+        restore, objects = Restore(way.kind, spec.name, None, walked), tuple[Object, ...]()
+    else:
+        objects = (make_object("snapshot", encode(snapshot)), make_object("blob", blobs.get(snapshot.blob)))
+        restore = Restore("replayed_prefix" if walked else "snapshot", spec.name, objects[0].id, walked)
+        way = way._replace(start=snapshot, position=way.point)
+    return _Branch(way, restore, objects, arrival.position, arrival.steps, checked.result == "passed")
 
 
-def _reach(plan: Plan, world: World, blobs: Blobs) -> _Branch | Refusal:
-    trajectory = plan.parent.trajectory
-    with world.open(plan.checkpoint, blobs) as session:
-        steps = tuple(walk(session, trajectory, world.spec, plan.position, plan.branch_point))
-        doubtful = next((step for step in steps if not step.confirmed), None)
-        if doubtful is not None:
-            verdict = doubtful.verdict
-            why = f"call {doubtful.call.uid}: {verdict.match}({verdict.reason or verdict.detail})"
-            return Refusal("unconfirmed_prefix", why)
-        return _Branch(session.snapshot(), steps, session.check(trajectory.task).result == "passed")
+def _snapshot(session: Session) -> Snapshot | None:
+    try:
+        return session.snapshot()
+    except SnapshotError:
+        return None
 
 
 def _refuse_answers(agreement: Agreement) -> Refusal | None:
@@ -138,11 +158,10 @@ def _refuse_answers(agreement: Agreement) -> Refusal | None:
     return Refusal("environment_fault", f"the new call: {last.status}")
 
 
-def _record(plan: Plan, spec: EnvSpec, snapshot: str, replayed: int, results: Sequence[CallResult]) -> Trajectory:
+def _record(plan: Plan, restore: Restore, results: Sequence[CallResult]) -> Trajectory:
     parent = plan.parent.trajectory
-    restore = Restore("replayed_prefix" if replayed else "snapshot", spec.name, snapshot, replayed)
     return Trajectory(
-        (*parent.messages[: plan.branch_point], *_answered(plan.turns, results)),
+        (*parent.messages[: plan.branch_point], *answer_turns(plan.turns, results)),
         task=parent.task,
         # The corrected call is not that policy's: what described it goes.
         conditions=replace(parent.conditions, model=None, sampling=UNSET, seed=None, agent=None),
@@ -150,22 +169,31 @@ def _record(plan: Plan, spec: EnvSpec, snapshot: str, replayed: int, results: Se
     )
 
 
-def _answered(turns: Sequence[Message], results: Sequence[CallResult]) -> Iterator[Message]:
-    answers = iter(results)
-    for turn in turns:
-        yield turn
-        for call in turn.tool_calls:
-            yield Message("tool", next(answers).raw, answers=Answers(call.uid, "position"))
-
-
-def _inherited(plan: Plan, fork: str) -> Iterator[Verification]:
-    """What was confirmed of the parent before the checkpoint: the fork holds the same messages there."""
-    for item in plan.parent.verifications:
-        if item.layer == "execution" and item.message is not None and item.message < plan.position:
+def _inherited(parent: Case, position: int, fork: str) -> Iterator[Verification]:
+    """What was confirmed of the parent before the calls that were executed again: the fork holds the same messages."""
+    for item in parent.verifications:
+        if item.layer == "execution" and item.message is not None and item.message < position:
             yield replace(item, trajectory=fork, detail="confirmed on the parent", supersedes=())
 
 
-def _executed(fork: str, trajectory: Trajectory, agreement: Agreement, spec: EnvSpec) -> Iterator[Verification]:
+def _informative(plan: Plan, call: ToolCall, result: CallResult, spec: EnvSpec) -> bool | None:
+    """Whether the wrong call, in the state of the corrected one, was answered otherwise or left another state.
+
+    None where that is not known: for other calls than the corrected one, and where the wrong one ran in another state.
+    """
+    corrected = plan.wrong if plan.kind == "clean" else plan.turns[-1].tool_calls[-1].uid
+    runs = {item.call: item.execution for item in plan.parent.verifications if item.layer == "execution"}
+    wrong = runs.get(plan.wrong)
+    if plan.wrong is None or call.uid != corrected or wrong is None or wrong.environment != spec.name:
+        return None
+    if None in (wrong.answer, wrong.state_after, result.state_after) or wrong.state_before != result.state_before:
+        return None
+    return (wrong.answer, wrong.state_after) != (digest(result.raw.encode()), result.state_after)
+
+
+def _executed(
+    plan: Plan, fork: str, trajectory: Trajectory, agreement: Agreement, spec: EnvSpec
+) -> Iterator[Verification]:
     for (message, call), result in zip(_new_calls(trajectory), agreement.run.results, strict=True):
         yield Verification(
             fork,
@@ -184,6 +212,7 @@ def _executed(fork: str, trajectory: Trajectory, agreement: Agreement, spec: Env
                 state_after=result.state_after,
                 runs=agreement.runs,
                 agreed=agreement.agreed,
+                informative=_informative(plan, call, result, spec),
             ),
             reads=("state",),
         )

@@ -4,7 +4,7 @@ One failure gives two plans. *clean*: from the state before the wrong call, the 
 the state after the wrong call and its answer, first what takes its effect back, then the right one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import UNSET
@@ -18,7 +18,18 @@ from curation.proposals import Proposal, ProposedCall
 from environments.protocol import EnvSpec
 from schemas.objects import Snapshot
 from schemas.statements import Execution, Verification
-from schemas.trajectory import Correction, ForkKind, Message, Task, ToolCall, Trajectory, answers_of, call_uid, text_of
+from schemas.trajectory import (
+    Correction,
+    ForkKind,
+    Message,
+    RestoreKind,
+    Task,
+    ToolCall,
+    Trajectory,
+    answers_of,
+    call_uid,
+    text_of,
+)
 
 Checkpoints = Mapping[int, Task | Snapshot]
 
@@ -35,7 +46,9 @@ class Plan(NamedTuple):
 
     The world is opened at ``checkpoint``, the state before message ``position`` of the parent; the calls from there to
     ``branch_point`` are executed and confirmed again; then come ``turns``, assistant messages each answered in full.
-    ``mistake_wrote``: the wrong call's effect is there at the branch point and has to be gone in the end.
+    ``mistake_wrote``: the wrong call's effect is there at the branch point and has to be gone in the end. ``wrong`` is
+    the one call that is corrected, where it is one. ``restore`` is how a world gets back to the branch point; in a
+    compensation the wrong decision is executed as well, and after it the turns of ``undo``, which take it back.
     """
 
     parent: Case
@@ -46,6 +59,9 @@ class Plan(NamedTuple):
     turns: tuple[Message, ...]
     correction: Correction
     mistake_wrote: bool = False
+    wrong: str | None = None
+    restore: RestoreKind = "snapshot"
+    undo: tuple[Message, ...] = ()
 
 
 class _Branch(NamedTuple):
@@ -64,6 +80,10 @@ def plan(kind: ForkKind, case: Case, proposal: Proposal, spec: EnvSpec, checkpoi
     wrong = wrong_calls(case, proposal)
     if isinstance(wrong, Refusal):
         return wrong
+    if spec.recorded_only:
+        return Refusal("recorded_only", spec.name)
+    if spec.restore == "none" and kind == "clean":
+        return Refusal("forward_only", spec.name)
     unseen = _never_executed(case, wrong)
     if unseen is not None:
         return Refusal("not_replayed", f"call {unseen.uid}")
@@ -76,7 +96,15 @@ def plan(kind: ForkKind, case: Case, proposal: Proposal, spec: EnvSpec, checkpoi
     position = _checkpoint(case, branch.point, spec, checkpoints)
     if isinstance(position, Refusal):
         return position
-    return Plan(case, kind, branch.point, checkpoints[position], position, *branch[1:])
+    restore, undo = _restored(kind, case, wrong, spec)
+    if isinstance(undo, Refusal):
+        return undo
+    reaching = (call.name for turn in (*undo, *branch.turns) for call in turn.tool_calls)
+    outside = next((name for name in reaching if spec.effects.get(name) == "external"), None)
+    if outside is not None:
+        return Refusal("external_effect", outside)
+    one = wrong[0].uid if len(wrong) == 1 else None
+    return Plan(case, kind, branch.point, checkpoints[position], position, *branch[1:], one, restore, undo)
 
 
 def wrong_calls(case: Case, proposal: Proposal) -> tuple[ToolCall, ...] | Refusal:
@@ -100,7 +128,8 @@ def refuse_wrong_fork(
     """Refuse a fork whose first new call was executed in another state than its branch point has in the parent.
 
     ``verifications`` are the fork's, ``parent`` those of the trajectory it leaves; where these hold no execution there
-    is nothing to compare. The answer of a clean fork in a recovery, and the reverse, is caught here.
+    is nothing to compare. The answer of a clean fork in a recovery, and the reverse, is caught here. Compensating calls
+    may leave their trail in the state: there it must only be another one than the wrong decision left.
     """
     if fork.fork is None:
         return Refusal("wrong_fork", "the trajectory is no fork")
@@ -109,6 +138,8 @@ def refuse_wrong_fork(
         (item.execution for item in verifications if item.call == call_uid(point, 0) and item.execution), None
     )
     given, wanted = None if target is None else target.state_before, state_at(parent, point)
+    if given is not None and fork.fork.restore.kind == "compensation" and wanted not in (None, given):
+        wanted = given if given != state_at(parent, point + 1) else wanted
     if given is None or wanted not in (None, given):
         return Refusal("wrong_fork", f"executed in {given}, but the state at message {point} is {wanted}")
     return None
@@ -180,21 +211,42 @@ def _recovery(case: Case, wrong: tuple[ToolCall, ...], proposal: Proposal, spec:
         if call.uid not in answers:
             return Refusal("no_answer", f"call {call.uid}")
     wrote = tuple(_writes(case, wrong))
-    effects = [call for call, done in wrote if done.status == "ok"]
     actions, reads = proposal.calls, proposal.reads
     if len(actions) == 1:
-        texts = [messages[answers[call.uid]] for call in reversed(effects)]
-        undone = (
-            compensation(call, text.raw or text_of(text.content), spec)
-            for call, text in zip(reversed(effects), texts, strict=True)
-        )
-        actions = (*filter(None, undone), *actions)
+        undone = _undone(case, [call for call, done in wrote if done.status == "ok"], spec)
+        actions = (*(action for _, action in undone if action is not None), *actions)
     if len(actions) > len(proposal.calls):
         reads = tuple(dict.fromkeys((*reads, "observation")))
     point = _after_answers(messages, proposal.message)
     if _restores_first(case, point, wrote[0][0], proposal) if wrote else _recovers(messages[point:], actions):
         return Refusal("recovered_in_log", f"message {point}")
     return _Branch(point, turns_of(point, actions), Correction(proposal.author, reads), bool(wrote))
+
+
+def _restored(
+    kind: ForkKind, case: Case, wrong: tuple[ToolCall, ...], spec: EnvSpec
+) -> tuple[RestoreKind, tuple[Message, ...] | Refusal]:
+    """How a world gets back to the branch point, and the turns that compensate the wrong decision on the way."""
+    if spec.restore != "compensation":
+        return spec.restore, ()
+    if kind == "recovery" or not wrong:
+        return "replayed_prefix", ()
+    message = int(wrong[0].uid.partition(".")[0])
+    wrote = [call for call, _ in _writes(case, case.trajectory.messages[message].tool_calls)]
+    undone = list(_undone(case, wrote, spec))
+    open_ended = next((call for call, action in undone if action is None), None)
+    if open_ended is not None:
+        return "compensation", Refusal("compensated_unequal", f"nothing declared takes {open_ended.name!r} back")
+    return "compensation", turns_of(message, [action for _, action in undone if action is not None])
+
+
+def _undone(case: Case, writes: Sequence[ToolCall], spec: EnvSpec) -> Iterator[tuple[ToolCall, ProposedCall | None]]:
+    """Writes, the last one first, each with the declared call that takes it back; None where there is none."""
+    messages, answers = case.trajectory.messages, answers_of(case.trajectory)
+    for call in reversed(writes):
+        answer = messages[answers[call.uid]] if call.uid in answers else None
+        text = "" if answer is None else answer.raw or text_of(answer.content)
+        yield call, compensation(call, text, spec)
 
 
 def _writes(case: Case, calls: tuple[ToolCall, ...]) -> Iterator[tuple[ToolCall, Execution]]:
@@ -232,7 +284,8 @@ def _restores_first(case: Case, point: int, write: ToolCall, proposal: Proposal)
 
 def _checkpoint(case: Case, point: int, spec: EnvSpec, checkpoints: Checkpoints) -> int | Refusal:
     """The latest checkpoint, where the calls on the way from there to the branch point can be or are confirmed."""
-    position = max((at for at in checkpoints if at <= point), default=None)
+    usable = (at for at, start in checkpoints.items() if spec.restore == "snapshot" or isinstance(start, Task))
+    position = max((at for at in usable if at <= point), default=None)
     before = [(at, call) for at, message in enumerate(case.trajectory.messages[:point]) for call in message.tool_calls]
     if position is None:
         writes = sorted({call.name for _, call in before if spec.effects.get(call.name, "read") != "read"})

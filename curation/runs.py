@@ -1,13 +1,13 @@
-"""New calls executed apart: one snapshot opened in several processes, the same calls in each, and whether all agree."""
+"""New calls executed apart: several processes at one branch point, the same calls in each, and whether all agree."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from curation.arrival import Way, arrive
 from curation.worlds import World
 from environments.protocol import Blobs, CallResult, CheckResult
-from schemas.objects import Snapshot
-from schemas.trajectory import Message, Task
+from schemas.trajectory import Answers, Message
 
 
 class Run(NamedTuple):
@@ -39,26 +39,41 @@ class Agreement(NamedTuple):
         return "" if self.complete else f"{self.agreed} of {self.runs}"
 
 
-def execute_apart(
-    snapshot: Snapshot, turns: Sequence[Message], task: Task, worlds: Sequence[World], blobs: Blobs
-) -> Agreement:
-    """Execute the calls of some turns from a snapshot in the first two worlds; the others settle a disagreement.
+def execute_apart(way: Way, turns: Sequence[Message], worlds: Sequence[World], blobs: Blobs) -> Agreement:
+    """Execute the calls of some turns at a branch point in the first two worlds; the others settle a disagreement.
 
-    Each run is a world of its own, checked against the task after its last call and closed.
+    Each run is a world of its own, checked against the task after its last call and closed. Raises NoWayError,
+    StartError and SnapshotError where a world does not get to the branch point.
     """
-    runs = [_run(snapshot, turns, task, world, blobs) for world in worlds[:2]]
+    runs = [_run(way, turns, world, blobs) for world in worlds[:2]]
     if len(set(runs)) > 1:
-        runs.extend(_run(snapshot, turns, task, world, blobs) for world in worlds[2:])
+        runs.extend(_run(way, turns, world, blobs) for world in worlds[2:])
     run, agreed = Counter(runs).most_common(1)[0]
     return Agreement(run, agreed, len(runs))
 
 
-def _run(snapshot: Snapshot, turns: Sequence[Message], task: Task, world: World, blobs: Blobs) -> Run:
+def answer_turns(turns: Sequence[Message], results: Sequence[CallResult]) -> Iterator[Message]:
+    """Assistant messages, each followed by what its calls were answered: the shown text, and the raw one where a
+    mediator changed it.
+    """
+    answers = iter(results)
+    for turn in turns:
+        yield turn
+        for call in turn.tool_calls:
+            result = next(answers)
+            shown, raw = (result.raw, None) if result.shown is None else (result.shown, result.raw)
+            yield Message("tool", shown, answers=Answers(call.uid, "position"), raw=raw)
+
+
+def _run(way: Way, turns: Sequence[Message], world: World, blobs: Blobs) -> Run:
+    trajectory = way.parent.trajectory
     results: list[CallResult] = []
-    with world.open(snapshot, blobs) as session:
+    with arrive(way, world, blobs) as arrival:
+        session = arrival.session
         for turn in turns:
             for result in session.call(turn.tool_calls):
                 results.append(result)
                 if result.status not in ("ok", "tool_error") or result.truncated:
                     return Run(tuple(results))
-        return Run(tuple(results), session.settled_digest(), session.check(task))
+        messages = (*trajectory.messages[: way.point], *answer_turns(turns, results))
+        return Run(tuple(results), session.settled_digest(), session.check(trajectory.task, messages))

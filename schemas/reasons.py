@@ -51,7 +51,26 @@ UNVERIFIABLE: dict[str, Reason] = {
         "The logged answer is a failure of the environment itself.", "None: it says nothing about the call."
     ),
     "fault_in_replay": Reason("Executing the call again failed or took too long.", "Replay again."),
-    "truncated": Reason("The executed answer is longer than is kept.", "Raise the output limit of the environment."),
+    "truncated": Reason(
+        "The log marks its answer as cut, or the executed one is longer than is kept.",
+        "Log whole answers; raise the output limit of the environment.",
+    ),
+    "volatile_only": Reason(
+        "The answers differ only where the answer moves from execution to execution and no declared rule says so.",
+        "Hold it fixed with a control, or declare a rule for it in the environment.",
+    ),
+    "order_unknown": Reason(
+        "The log answers the calls of one message in another order than it makes them, and what they do depends on it.",
+        "Log answers in the order of their calls.",
+    ),
+    "mediated": Reason(
+        "The log holds only what something made of the answer before the model saw it.",
+        "Log the tool's raw answer beside the text that was shown.",
+    ),
+    "recorded_only": Reason(
+        "The environment gives recorded answers back, so that equal answers say nothing.",
+        "Replay in an environment that executes calls.",
+    ),
     "no_recorded_answer": Reason("The log holds no answer to the call.", "Log every tool result."),
     "not_text": Reason("The logged answer holds parts that are no text.", "Log the tool's raw text."),
 }
@@ -108,6 +127,19 @@ REPAIR: dict[str, Reason] = {
     "wrong_fork": Reason(
         "The answer was executed in a state that does not belong to this kind of fork.", "Fork again."
     ),
+    "recorded_only": Reason(
+        "The environment gives recorded answers back and can execute nothing new.", "Fork in a world that executes."
+    ),
+    "forward_only": Reason(
+        "The environment cannot get back to the state before the wrong call.", "None: only its recovery is executed."
+    ),
+    "compensated_unequal": Reason(
+        "The calls that take the wrong call back do not lead to the state before it, or none are declared.",
+        "Mend the environment's undo, or give it snapshots or a start that can be opened again.",
+    ),
+    "external_effect": Reason(
+        "A call of the fork reaches outside of the environment.", "Declare a world that stands in for it."
+    ),
     "flaky": Reason("The new call was answered differently in another process.", "Make the environment repeatable."),
 }
 
@@ -117,6 +149,21 @@ UNCHECKED: dict[str, Reason] = {
     "endless": Reason("The tool's schema refers to itself without end.", "Mend the tool list of the log."),
     "too_large": Reason("The schema or the arguments are too large to be checked.", "None: the call stays unchecked."),
     "slow_pattern": Reason("A pattern of the schema could run for too long.", "Write it without repeated groups."),
+}
+
+UNPROBED: dict[str, Reason] = {
+    "no_other_value": Reason(
+        "No argument of the call has another value that its tool takes, anywhere in the attempts of the world.",
+        "Import more attempts.",
+    ),
+    "over_limit": Reason("The call is not among those asked for.", "Raise --limit."),
+    "not_reproduced": Reason(
+        "Executed again, the run does not pass its own check, so that check says nothing here.",
+        "Replay: curate replay.",
+    ),
+    "not_answered": Reason(
+        "The environment gave no answer to the wrong call: a time-out or a fault.", "None: it says nothing of a check."
+    ),
 }
 
 REFUSALS: dict[str, Reason] = {
@@ -159,6 +206,10 @@ REFUSALS: dict[str, Reason] = {
     ),
     "equivalent_actions": Reason(
         "Both sides do the same, or get the same answer and the same state.", "None: neither is better."
+    ),
+    "forward_only": Reason(
+        "The fork was executed in the state that was there, not in one brought back, so it is compared with nothing.",
+        "Build recovery rows.",
     ),
     "partial_context": Reason(
         "Something before the decision is hidden, so that no other context equals it.", "Log the whole history."
@@ -230,6 +281,7 @@ TABLES: dict[str, dict[str, Reason]] = {
     "A call is not executed again (not_run)": NOT_RUN,
     "Arguments cannot be checked against their schema": UNCHECKED,
     "A repair is refused": REPAIR,
+    "A call is not probed by wrong ones (environment power)": UNPROBED,
     "A row is refused": REFUSALS,
 }
 
