@@ -1,16 +1,19 @@
 """The child process of a worker as its parent sees it: asked with a deadline, and killed when it does not answer."""
 
 import os
-import signal
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from environments.protocol import Controls, EnvironmentFailure, SnapshotError, Status
+from msgspec.structs import replace
+
+from environments.process_tree import end_tree
+from environments.protocol import ControlError, Controls, EnvironmentFailure, SnapshotError, Status
 from environments.wire import ERRORS, REPLIES, Begin, BrokenLineError, Done, Failed, Reply, Request, receive, send
 
 R = TypeVar("R", bound=Reply)
@@ -31,6 +34,10 @@ class Process:
         self.ended = ""
         self.timeout_s = controls.timeout_s
         self.patience_s = patience_s
+        self._own_folder = None if controls.folder is not None else tempfile.mkdtemp(prefix="world-")
+        folder = Path(controls.folder or self._own_folder or "").absolute()
+        if not folder.is_dir():
+            raise ControlError(f"control folder={controls.folder!r}: no such folder here; make it, or give another")
         self._line, theirs = socket.socketpair()
         with theirs:
             self._child = subprocess.Popen(
@@ -41,13 +48,14 @@ class Process:
                 env={
                     "PYTHONPATH": os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path),
                     "PYTHONHASHSEED": str(controls.hash_seed),
-                    "TZ": "UTC",
-                    "LC_ALL": "C.UTF-8",
+                    "TZ": controls.time_zone,
+                    "LC_ALL": controls.locale,
+                    "TMPDIR": str(folder),
                 },
                 start_new_session=True,
             )
         try:
-            self.ask(Begin(name, controls), Done, patience_s)
+            self.ask(Begin(name, replace(controls, folder=str(folder))), Done, patience_s)
         except EnvironmentFailure:
             self.end("the environment could not be loaded")
             raise
@@ -82,10 +90,11 @@ class Process:
         raise LostWorldError(self.ended, "environment_fault")
 
     def end(self, why: str) -> None:
-        """Kill the process and all that it started."""
+        """Kill the process and all that it started, and remove its folder where it was made for it."""
         if not self.ended:
             self.ended = why
             self._line.close()
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._child.pid, signal.SIGKILL)
+            end_tree(self._child.pid)
             self._child.wait()
+            if self._own_folder is not None:
+                shutil.rmtree(self._own_folder, ignore_errors=True)

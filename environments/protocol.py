@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
+from environments.clock import FIXED_CLOCK, RECORDED, WALL, moment, zone_of
 from schemas.objects import Snapshot, ToolSpec
 from schemas.statements import Result
 from schemas.trajectory import Message, Reads, Record, RestoreKind, Task, ToolCall
@@ -17,15 +18,28 @@ Status = Literal["ok", "tool_error", "schema_error", "unknown_tool", "timeout", 
 Effect = Literal["read", "write", "external"]
 Determinism = Literal["pure", "seeded", "clocked", "external"]
 
-FIXED_CLOCK = "2026-01-01T00:00:00+00:00"
+_RANGES = {
+    "seed": (0, 2**32 - 1),
+    "hash_seed": (0, 2**32 - 1),
+    "timeout_s": (1e-6, 31_536_000),
+    "cpu_s": (0, 31_536_000),
+    "memory_bytes": (2**20, 2**50),
+    "file_bytes": (0, 2**50),
+    "max_output": (1, 2**26),
+}
 
 
 class Controls(Record, frozen=True):
     """What is held fixed while calls execute.
 
     ``clock`` is an ISO time that stands still; ``recorded``: at every call the time at which the log says it was made,
-    else the last one known, at first FIXED_CLOCK; or ``wall``. ``folder`` is the working folder of the process.
-    A call has ``timeout_s``; ``cpu_s`` is processor time beyond that, ``max_output`` is in characters.
+    else the last one known, at first 2026-01-01T00:00:00+00:00; or ``wall``. A time without an offset is in the time
+    zone. ``seed`` is that of ``random`` and ``numpy.random`` in every world, ``hash_seed`` the order of Python's sets.
+    ``folder`` is the working folder while worlds are open, by default a new one that is removed afterwards. A call has
+    ``timeout_s``; ``cpu_s`` is processor time beyond that. ``memory_bytes`` is address space beyond what loading the
+    environment took, ``file_bytes`` the size of any file that is written, ``max_output`` is in characters.
+
+    Raises ControlError for a value that cannot be held.
     """
 
     clock: str = FIXED_CLOCK
@@ -40,13 +54,31 @@ class Controls(Record, frozen=True):
     file_bytes: int = 64 * 2**20
     max_output: int = 1_000_000
 
+    def __post_init__(self) -> None:
+        for name, (low, high) in _RANGES.items():
+            if not low <= getattr(self, name) <= high:
+                raise ControlError(f"control {name}={getattr(self, name)!r}: give a number from {low} to {high}")
+        try:
+            zone_of(self.time_zone)
+        except ValueError:
+            raise ControlError(
+                f"control time_zone={self.time_zone!r}: this machine knows none; give one such as UTC or Asia/Shanghai"
+            ) from None
+        try:
+            if self.clock not in (RECORDED, WALL):
+                moment(self.clock, self.time_zone)
+        except ValueError:
+            raise ControlError(
+                f"control clock={self.clock!r}: give an ISO time such as {FIXED_CLOCK}, {RECORDED}, or {WALL}"
+            ) from None
+
 
 class CallResult(Record, frozen=True):
     """What executing one call gave: the raw answer text, how it ended, and the logical digests around it.
 
     After a time-out ``state_after`` is absent: the state is unknown and the session is closed. ``shown`` is what a
-    model would see where the ``mediator`` named changes the raw answer first. ``clock`` is the time that the call was
-    given. ``detail`` says to a person why there is no answer; it is never an observation.
+    model would see where the ``mediator`` named changes the raw answer first. ``clock`` is the ISO time that the call
+    was given, absent on the wall clock. ``detail`` says to a person why there is no answer; it is never an observation.
     """
 
     status: Status
@@ -149,7 +181,7 @@ class Session(Protocol):
         """
 
     def state_digest(self) -> str:
-        """The logical digest of the whole state, with its algorithm's name in front (``sqlite-rows/1:...``)."""
+        """The logical digest of the whole state, with its algorithm's name in front (``sqlite-rows/2:...``)."""
 
     def settled_digest(self) -> str:
         """The same without the trail that any call leaves (audit rows): equal where two pasts end in one world."""
@@ -187,6 +219,10 @@ class Environment(Protocol):
 
 class EnvironmentFailure(Exception):  # noqa: N818 - a family of errors, not one
     """Base of what an environment cannot do."""
+
+
+class ControlError(EnvironmentFailure):
+    """A control that cannot be held: its name, its value, and what can be given instead."""
 
 
 class SnapshotError(EnvironmentFailure):

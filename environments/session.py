@@ -7,6 +7,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from msgspec.structs import replace
 
 from environments.blobs import image_of
+from environments.clock import Clock
 from environments.protocol import Blobs, CallResult, CheckResult, Controls, EnvSpec, SnapshotError
 from environments.tools import Answer, Toolbox
 from schemas.objects import Snapshot, ToolSpec
@@ -45,6 +46,7 @@ class ToolSession(Generic[S]):
         self.spec = spec
         self.state = state
         self.controls = controls
+        self.clock = Clock(controls.clock, controls.time_zone)
         self._toolbox = toolbox
         self._blobs = blobs
         self._known = state.digest()

@@ -7,7 +7,15 @@ from typing import Literal, TypeVar
 import msgspec
 
 from environments.catalogue import UnknownEnvironmentError
-from environments.protocol import CallResult, CheckResult, Controls, EnvironmentFailure, SnapshotError, StartError
+from environments.protocol import (
+    CallResult,
+    CheckResult,
+    ControlError,
+    Controls,
+    EnvironmentFailure,
+    SnapshotError,
+    StartError,
+)
 from schemas.objects import Snapshot, ToolSpec
 from schemas.trajectory import Message, Record, Task, ToolCall
 
@@ -96,7 +104,8 @@ Request = Begin | Open | Execute | Ask | Grade
 Reply = Done | Tools | Executed | Taken | Graded | Failed
 
 ERRORS: dict[str, type[EnvironmentFailure]] = {
-    error.__name__: error for error in (SnapshotError, StartError, UnknownEnvironmentError, EnvironmentFailure)
+    error.__name__: error
+    for error in (ControlError, SnapshotError, StartError, UnknownEnvironmentError, EnvironmentFailure)
 }
 
 REQUESTS: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)

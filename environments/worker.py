@@ -31,10 +31,12 @@ R = TypeVar("R", bound=Reply)
 class Worker:
     """An environment by name, in a process of its own that serves many sessions.
 
-    The process sees the module search path of this one, the current folder, and of the environment variables only
-    PYTHONHASHSEED, TZ and LC_ALL, set by the controls. A call has the controls' ``timeout_s``; starting, opening,
-    digests, snapshots and checks have ``patience_s`` each. It is no sandbox: code of a world may read files and use the
-    network.
+    The process sees the module search path of this one with the current folder, and of the environment variables only
+    PYTHONHASHSEED, TZ, LC_ALL and TMPDIR (the working folder), set by the controls. The environment is loaded in the
+    current folder; its worlds live in the working folder. A call has the controls' ``timeout_s``; starting, opening,
+    digests, snapshots and checks have ``patience_s`` each. Whatever the process started is ended with it; on Linux also
+    what left for a session of its own, unless the process crashed first. It is no sandbox: code of a world may read
+    files and use the network.
     """
 
     def __init__(self, name: str, controls: Controls | None = None, *, patience_s: float = 60.0) -> None:
@@ -47,8 +49,8 @@ class Worker:
     def open(self, start: Task | Snapshot, blobs: Blobs) -> "RemoteSession":
         """A world at a task's start state or at a snapshot.
 
-        Raises UnknownEnvironmentError, StartError, SnapshotError; a world that hangs or crashes while it opens is a
-        StartError.
+        Raises UnknownEnvironmentError, ControlError, StartError, SnapshotError; a world that hangs or crashes while it
+        opens is a StartError.
         """
         self._opened += 1
         match start:

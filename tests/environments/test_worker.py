@@ -93,7 +93,7 @@ def test_what_a_world_sees_of_its_surroundings_is_set(worker: Worker, monkeypatc
     monkeypatch.setenv("SECRET_TOKEN", "s3cret")
     with Worker(ROUGH, QUICK) as fresh:
         seen = start(fresh).call([call("surroundings")])[0].raw
-    assert seen == '{"names":["LC_ALL","PYTHONHASHSEED","PYTHONPATH","TZ"],"zone":"UTC","encoding":"utf-8"}'
+    assert seen == '{"names":["LC_ALL","PYTHONHASHSEED","PYTHONPATH","TMPDIR","TZ"],"zone":"UTC","encoding":"utf-8"}'
 
 
 def test_two_hash_seeds_are_two_orders(worker: Worker) -> None:
