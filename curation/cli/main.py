@@ -11,6 +11,7 @@ from curation.cli import (
     build,
     diagnose,
     diff,
+    environment,
     fork,
     fsck,
     importing,
@@ -61,6 +62,7 @@ app.command("fork")(fork.fork)
 app.command("repair")(repair.repair)
 app.command("build")(build.build)
 app.add_typer(report.app, name="report")
+app.add_typer(environment.app, name="environment")
 app.command("sql")(sql.sql)
 app.command("fsck")(fsck.fsck)
 

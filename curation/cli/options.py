@@ -21,7 +21,7 @@ StoreOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
-def _importable(name: str) -> str:
+def importable(name: str) -> str:
     """Let a module of the user's own be found in this folder too, after all that is installed."""
     if ":" in name and (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
@@ -34,7 +34,7 @@ EnvironmentOption = Annotated[
         "--environment",
         metavar="NAME",
         help="Where calls are executed: inventory, booking or module:attr.",
-        callback=_importable,
+        callback=importable,
     ),
 ]
 

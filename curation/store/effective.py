@@ -2,20 +2,24 @@
 
 A superseded statement holds no more. Of the rest the author kinds rank human > environment > log > side_file > rule for
 outcomes and checks, human > side_file > log > rule for other facts; where the best kind contradicts itself, nothing
-holds and the value is unknown. A model's own word (model, sibling, self_report) never holds.
+holds and the value is unknown. A model's own word (model, sibling, self_report) never holds. A rule that does not know
+whether a step is right (what it measured there is about a check) says nothing of the step.
 """
 
 _CHECK_RANK = "['human', 'environment', 'log', 'side_file', 'rule']"
 _FACT_RANK = "['human', 'side_file', 'log', 'rule']"
 
 
-def _effective(table: str, about: str, value: str, rank: str) -> str:
+_UNSAID = "author_kind = 'rule' AND layer = 'step' AND result = 'unknown'"
+
+
+def _effective(table: str, about: str, value: str, rank: str, unsaid: str = "false") -> str:
     return f"""
     CREATE TEMP VIEW effective_{table} AS
     WITH standing AS (
         SELECT *, list_position({rank}, author_kind) AS rank
         FROM {table}
-        WHERE list_contains({rank}, author_kind)
+        WHERE list_contains({rank}, author_kind) AND NOT ({unsaid})
           AND id NOT IN (SELECT unnest(supersedes) FROM {table})
           AND trajectory IN (SELECT id FROM trajectories)
     ), best AS (
@@ -30,7 +34,7 @@ def _effective(table: str, about: str, value: str, rank: str) -> str:
 
 VIEWS: tuple[str, ...] = (
     _effective("annotations", "trajectory, field", "coalesce(value, '')", _FACT_RANK),
-    _effective("verifications", "trajectory, message, call, layer", "result", _CHECK_RANK),
+    _effective("verifications", "trajectory, message, call, layer", "result", _CHECK_RANK, _UNSAID),
     """
     CREATE TEMP VIEW effective_findings AS
     SELECT * FROM findings

@@ -1,0 +1,15 @@
+"""``curate environment``: worlds of one's own, and what is known of them."""
+
+import typer
+
+from curation.cli import power
+
+app = typer.Typer(help="Make, check and measure environments.", no_args_is_help=True)
+
+
+@app.callback()
+def environment() -> None:
+    """Make, check and measure environments."""
+
+
+app.command("power")(power.power)

@@ -1,0 +1,218 @@
+"""Measuring what an environment's checks are worth, at the calls of attempts that are known to be right."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from curation.diagnosis.evidence import confirmed
+from curation.jobs.cases import places, read_known
+from curation.jobs.placebos import Measured, read_measured, read_rates, rename_placebos
+from curation.power import CHECKS, Values, order, statements, values_of, wrong_calls
+from curation.probe import Probed, probe
+from curation.shares import wilson
+from curation.store import Store
+from curation.store.supersede import superseding
+from curation.worlds import World, open_worlds
+from environments.blobs import MemoryBlobs
+from environments.protocol import Effect
+from schemas.statements import Power
+from schemas.trajectory import ToolCall, Trajectory
+
+_PROCESSES = 2
+_CHECKS: tuple[str, ...] = CHECKS
+
+Tools = Mapping[str, Raw]
+
+
+class Share(msgspec.Struct, frozen=True):
+    """Of the wrong calls of a tool, how many a check passes too; the rate with its Wilson interval of 95 %.
+
+    ``check_read`` is what a step or task check has read.
+    """
+
+    check: str
+    tool: str
+    effect: str
+    check_read: str
+    wrong: int
+    passed: int
+    rate: float
+    low: float
+    high: float
+
+
+class PowerResult(msgspec.Struct):
+    """How many of the wrong calls each check passes, in all that is measured of this environment.
+
+    ``known_right`` attempts passed their task by the environment's own check and have no finding; of their ``calls``,
+    ``probed`` ones were tried now with ``wrong_calls``. ``unprobed`` counts calls and wrong calls by reason. ``forks``
+    is how many checks of forks name another rate than before. ``by_effect`` tells apart what a tool does and what the
+    check has read, ``by_tool`` the tools as well.
+    """
+
+    attempts: int
+    known_right: int
+    calls: int
+    probed: int
+    wrong_calls: int
+    unprobed: dict[str, int]
+    forks: int
+    totals: list[Share]
+    by_effect: list[Share]
+    by_tool: list[Share]
+
+
+class _Right(NamedTuple):
+    """A call that is known to be right, its attempt, and the wrong calls made of it."""
+
+    identity: str
+    trajectory: Trajectory
+    call: ToolCall
+    wrong: tuple[ToolCall, ...]
+
+
+class _Asked(NamedTuple):
+    """How many wrong calls a right one is tried with, how many right ones of a world at most, in an order by seed."""
+
+    values: int
+    limit: int | None
+    seed: int
+
+
+def measure_power(
+    store: Store, environment: str, *, values: int = 3, limit: int | None = None, seed: int = 0
+) -> PowerResult:
+    """Execute wrong calls in the place of right ones, and count which checks they pass (``curation.power.CHECKS``).
+
+    Each right call is tried with at most ``values`` wrong ones, ``limit`` right ones in each world, in an order that
+    ``seed`` sets. The counts stand with the verifications; the step and task checks of forks name their rate from then
+    on. Raises UnknownEnvironmentError, UsageError.
+    """
+    result = PowerResult(0, 0, 0, 0, 0, {}, 0, [], [], [])
+    unprobed: Counter[str] = Counter()
+    measured: list[tuple[Effect, Measured]] = []
+    for name, identities in places(store, environment).items():
+        result.attempts += len(identities)
+        effects = _measure_in(store, name, identities, _Asked(values, limit, seed), result, unprobed)
+        with store.batch() as batch:
+            result.forks += rename_placebos(store, batch, identities, read_rates(store, identities))
+            store.write(batch)
+        found = read_measured(store, identities)
+        measured.extend((effects.get(item.power.tool, "read"), item) for item in found)
+    result.unprobed = dict(sorted((+unprobed).items()))
+    result.totals = list(_shares((power, "", "", "") for _, (power, _) in measured))
+    result.by_effect = list(_shares((item.power, "", effect, _read(item)) for effect, item in measured))
+    result.by_tool = list(_shares((item.power, item.power.tool, effect, _read(item)) for effect, item in measured))
+    return result
+
+
+def _measure_in(
+    store: Store,
+    environment: str,
+    identities: Sequence[str],
+    asked: _Asked,
+    result: PowerResult,
+    unprobed: Counter[str],
+) -> Mapping[str, Effect]:
+    known = _known_right(store, identities)
+    values = values_of(
+        call
+        for _, record in store.trajectories(identities)
+        for message in record.messages
+        for call in message.tool_calls
+    )
+    with open_worlds(environment, processes=_PROCESSES) as worlds, store.batch() as batch:
+        effects = worlds[0].spec.effects
+        if known:
+            found = list(_right_calls(store, known, environment, values, worlds[0], asked))
+            chosen = [right for right in found if right.wrong]
+            unprobed["no_other_value"] += len(found) - len(chosen)
+            chosen.sort(key=lambda right: order(str(asked.seed), right.identity, right.call.uid))
+            unprobed["over_limit"] += len(chosen[asked.limit :]) if asked.limit is not None else 0
+            chosen = chosen[: asked.limit]
+            done = _probe_apart(chosen, worlds)
+            made = [item for identity, probed in done.items() for item in statements(identity, probed.probes)]
+            for statement in superseding(store, made):
+                batch.add_statement(statement)
+            for probed in done.values():
+                unprobed.update(probed.unprobed)
+            result.known_right += len(known)
+            result.calls += len(found)
+            result.probed += len({(item.trajectory, item.call) for item in made})
+            result.wrong_calls += sum(len(probed.probes) for probed in done.values())
+        store.write(batch)
+    return effects
+
+
+def _known_right(store: Store, identities: Sequence[str]) -> list[str]:
+    """The attempts that passed their task by the environment's own check and have no finding."""
+    rows = store.sql(
+        """SELECT trajectory FROM effective_verifications
+           WHERE layer = 'task' AND message IS NULL AND result = 'passed' AND author_kind = 'environment'
+             AND trajectory IN (SELECT unnest(?)) AND trajectory NOT IN (
+               SELECT trajectory FROM effective_findings WHERE label <> 'undetermined')
+           ORDER BY trajectory""",
+        [list(identities)],
+    )
+    found: list[str] = rows["trajectory"].to_pylist()
+    return found
+
+
+def _right_calls(
+    store: Store, identities: Sequence[str], environment: str, values: Values, world: World, asked: _Asked
+) -> Iterator[_Right]:
+    """The calls whose answers are confirmed and no errors, with their wrong ones."""
+    tools: Tools | None = None
+    for known in read_known(store, identities, environment):
+        case = known.case
+        if tools is None:
+            with world.open(case.trajectory.task, MemoryBlobs()) as session:
+                tools = {tool.name: tool.parameters for tool in session.tools()}
+        right = {
+            item.call
+            for item in case.verifications
+            if item.execution is not None and confirmed(item.execution) and item.execution.status in (None, "ok")
+        }
+        for message in case.trajectory.messages:
+            for call in message.tool_calls:
+                if call.uid in right:
+                    seed = f"{asked.seed}/{case.trajectory_id}/{call.uid}"
+                    wrong = wrong_calls(call, values, tools.get(call.name), asked.values, seed)
+                    yield _Right(case.trajectory_id, case.trajectory, call, wrong)
+
+
+def _probe_apart(chosen: Sequence[_Right], worlds: Sequence[World]) -> dict[str, Probed]:
+    runs = {right.identity: right.trajectory for right in chosen}
+    wrong: dict[str, dict[str, tuple[ToolCall, ...]]] = {identity: {} for identity in runs}
+    for right in chosen:
+        wrong[right.identity][right.call.uid] = right.wrong
+    every = sorted(runs)
+
+    def run(number: int) -> list[tuple[str, Probed]]:
+        return [
+            (identity, probe(runs[identity], wrong[identity], worlds[number], MemoryBlobs()))
+            for identity in every[number :: len(worlds)]
+        ]
+
+    with ThreadPoolExecutor(len(worlds)) as pool:
+        return dict(item for part in pool.map(run, range(len(worlds))) for item in part)
+
+
+def _read(measured: Measured) -> str:
+    """What a step or task check had read; the other two read what was answered and changed, whatever the world."""
+    return ", ".join(measured.reads) if measured.power.check in ("step", "task") else ""
+
+
+def _shares(counted: Iterable[tuple[Power, str, str, str]]) -> Iterator[Share]:
+    """The counts together by check, tool, effect and what was read."""
+    sums: dict[tuple[int, str, str, str], list[int]] = defaultdict(lambda: [0, 0])
+    for power, tool, effect, read in counted:
+        count = sums[_CHECKS.index(power.check), tool, effect, read]
+        count[0] += power.wrong
+        count[1] += power.passed
+    for (check, tool, effect, read), (wrong, passed) in sorted(sums.items()):
+        yield Share(CHECKS[check], tool, effect, read, wrong, passed, passed / wrong, *wilson(passed, wrong))

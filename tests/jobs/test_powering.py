@@ -1,0 +1,98 @@
+"""What the checks of the booking world are worth, measured with wrong calls in the place of right ones."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curation.jobs.powering import PowerResult, measure_power
+from curation.store import Store
+from curation.store.supersede import superseding
+from schemas.statements import Verification
+from schemas.trajectory import Author
+from tests.jobs.booked import book, look, replayed
+
+RUNS = [
+    ("one", "Is there B17? Book 1 B17 then.", {"B17": 1}, [look("B17"), book("B17")]),
+    ("two", "Book 1 B18 please.", {"B18": 1}, [book("B18")]),
+    ("wrong", "Book 1 C17 please, or ask about Z99.", {"C17": 1}, [look("Z99")]),
+]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, PowerResult]:
+    store = replayed(tmp_path_factory.mktemp("power"), RUNS)
+    return store, measure_power(store, "booking")
+
+
+def counts(shares: list[Any]) -> dict[tuple[str, str], tuple[int, int]]:
+    return {(share.check, share.tool): (share.passed, share.wrong) for share in shares}
+
+
+def test_only_calls_of_runs_that_passed_their_check_are_tried(measured: tuple[Store, PowerResult]) -> None:
+    _, result = measured
+    assert (result.attempts, result.known_right, result.calls, result.probed) == (3, 2, 3, 3)
+    assert (result.wrong_calls, result.unprobed) == (3, {})
+
+
+def test_what_each_check_lets_by(measured: tuple[Store, PowerResult]) -> None:
+    """Of a look-up at B17 the other value is Z99; of either booking the other's SKU, which exists too."""
+    _, result = measured
+    found = counts(result.by_tool)
+    assert found["no_error", "get_stock"] == (0, 1)
+    assert found["no_error", "book"] == (2, 2)
+    assert found["match", "get_stock"] == (0, 1)
+    assert found["match", "book"] == (0, 2)
+    assert found["task", "get_stock"] == (1, 1), "the booking after it is still the right one"
+    assert found["task", "book"] == (0, 2)
+    assert found["step", "get_stock"] == (0, 1)
+    assert found["step", "book"] == (0, 2)
+    for share in (*result.totals, *result.by_effect, *result.by_tool):
+        assert 0 <= share.low <= share.rate <= share.high <= 1
+
+
+def test_the_totals_tell_reading_from_writing(measured: tuple[Store, PowerResult]) -> None:
+    _, result = measured
+    task = {
+        share.effect: (share.passed, share.wrong, share.check_read)
+        for share in result.by_effect
+        if share.check == "task"
+    }
+    assert task == {"read": (1, 1, "state, hidden_answer"), "write": (0, 2, "state, hidden_answer")}
+
+
+def test_a_limit_leaves_calls_out_and_a_seed_chooses_them(measured: tuple[Store, PowerResult], tmp_path: Path) -> None:
+    store = replayed(tmp_path, RUNS)
+    some = measure_power(store, "booking", limit=1, seed=4)
+    assert (some.calls, some.probed, some.unprobed) == (3, 1, {"over_limit": 2})
+    again = measure_power(store, "booking", limit=1, seed=4)
+    assert again == some
+    assert measure_power(store, "booking").by_tool == measured[1].by_tool
+
+
+def test_a_call_without_another_value_is_counted(tmp_path: Path) -> None:
+    store = replayed(tmp_path, RUNS[1:2])
+    result = measure_power(store, "booking")
+    assert (result.calls, result.probed, result.unprobed) == (1, 0, {"no_other_value": 1})
+    assert (result.totals, result.by_tool) == ([], [])
+
+
+def test_what_is_measured_says_nothing_of_the_decision(measured: tuple[Store, PowerResult]) -> None:
+    store, _ = measured
+    stored = store.sql("SELECT count(*) AS n FROM verifications WHERE starts_with(author_name, 'placebo.')")
+    held = store.sql("SELECT count(*) AS n FROM effective_verifications WHERE layer = 'step'")
+    assert (stored["n"].to_pylist(), held["n"].to_pylist()) == ([3 * 4], [0])
+
+
+def test_a_run_that_does_not_pass_its_own_check_here_says_nothing_of_checks(tmp_path: Path) -> None:
+    unmet = ("unmet", "Is there B17?", {"B17": 1}, [look("B17")])
+    store = replayed(tmp_path, [*RUNS, unmet])
+    identity = store.sql("SELECT trajectory_id AS t FROM attempts WHERE run = 'unmet'")["t"][0].as_py()
+    batch = store.batch()
+    elsewhere = Verification(identity, "task", "passed", Author("environment", "booking", "1"))
+    for statement in superseding(store, [elsewhere]):
+        batch.add_statement(statement)
+    store.write(batch)
+    result = measure_power(store, "booking")
+    assert (result.known_right, result.calls, result.probed) == (3, 4, 3)
+    assert result.unprobed == {"not_reproduced": 1}
