@@ -1,7 +1,7 @@
 """Tools of a world written in Python: a function, the JSON Schema of its arguments, and what a call is answered.
 
-Answers are compact JSON in the key order of what the function returned. The wording of refusals is ours alone, so that
-no version of a library changes an answer.
+Answers are compact JSON in the key order of what the function returned, or the text that it returned. The wording of
+refusals is ours alone, so that no version of a library changes an answer.
 """
 
 from collections.abc import Callable, Mapping
@@ -91,8 +91,17 @@ def refusal(status: Status, *, at: str, rule: str) -> Answer:
 
 
 def to_text(value: Any) -> str:
-    """A JSON value as an answer's text: no spaces, no escapes that UTF-8 does not need, keys in the order they have."""
-    return msgspec.json.encode(value).decode()
+    """A value as an answer's text. A text is itself; JSON has no spaces, no escapes that UTF-8 does not need, and keys
+    in the order they have.
+    """
+    return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=_model).decode()
+
+
+def _model(value: Any) -> Any:
+    """A pydantic model inside an answer, by its own account."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    raise NotImplementedError(f"a tool answered with a {type(value).__name__}, which is no JSON value")
 
 
 def _read(call: ToolCall) -> dict[str, Any] | None:
