@@ -4,11 +4,16 @@ The first match that holds is given, with the rules it needed. Only the three eq
 be compared stays unknown, with a reason of schemas.reasons.
 """
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from curation.errors import UsageError
+import msgspec
+from msgspec import UNSET
+
+from curation.comparators import agreeing
+from curation.movement import Settled, settle
+from curation.rules import STATIC, declared, places
 from environments.protocol import CallResult, EnvSpec, fault_of
 from schemas.canonical import UnreadableError, encode, parse
 from schemas.statements import Evidence, Match, Result
@@ -18,19 +23,11 @@ EQUAL: Final[frozenset[Match]] = frozenset(("equal_bytes", "equal_normalised", "
 MAX_DIFFERENCES = 16
 MAX_SHOWN = 80
 
-_CLOCK = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?")
 _ABSENT: Any = object()
 
 
-def _mask_clock(text: str) -> str:
-    return _CLOCK.sub("<clock>", text)
-
-
-RULES: dict[str, Callable[[str], str]] = {"outer_whitespace@1": str.strip, "clock@1": _mask_clock}
-
-
 class Verdict(NamedTuple):
-    """How a logged answer compares with the executed one; ``evidence`` names each field that differs."""
+    """How a logged answer compares with the executed one; ``evidence`` names each field that differs or moves."""
 
     match: Match
     reason: str | None = None
@@ -46,58 +43,139 @@ class Verdict(NamedTuple):
         return "failed" if self.match == "different" else "unknown"
 
 
-def match_message(message: Message, executed: CallResult, spec: EnvSpec) -> Verdict:
-    """The verdict on a tool message; where something changed it before the model saw it, its raw text counts."""
+def match_message(message: Message, executed: CallResult, spec: EnvSpec, others: Iterable[CallResult] = ()) -> Verdict:
+    """The verdict on a tool message (``others`` as in ``match``).
+
+    Where something changed the answer before the model saw it, the verdict is about the raw text, and its detail says
+    how the shown one compares. A shown text alone that a mediator changed cannot be compared, unless the environment
+    has the same mediator; one that the log marks as cut (``truncated``) cannot either.
+    """
     if message.raw is not None:
-        verdict = match(message.raw, executed, spec)
-        return verdict._replace(detail=_joined("compared before it was changed for the model", verdict.detail))
+        return _with_shown(match(message.raw, executed, spec, others), message, executed)
     if isinstance(message.content, tuple) and any(part.text is None for part in message.content):
         return Verdict("unverifiable", "not_text")
     logged = text_of(message.content)
     if not logged and message.error is not None:
         logged = message.error.message
-    return match(logged, executed, spec)
+    if message.actor is None and not _marked_as_cut(message):
+        return match(logged, executed, spec, others)
+    verdict = match(logged, executed, spec)
+    if verdict.match != "different":
+        return verdict
+    if message.actor is None:
+        return Verdict("unverifiable", "truncated", detail="the log marks the answer as cut")
+    if executed.mediator == message.actor and executed.shown == logged:
+        return Verdict("equal_bytes", detail=f"as {message.actor!r} showed it")
+    return Verdict("unverifiable", "mediated", detail=f"the log holds what {message.actor!r} made of the answer")
 
 
-def match(logged: str, executed: CallResult, spec: EnvSpec) -> Verdict:
+def match(logged: str, executed: CallResult, spec: EnvSpec, others: Iterable[CallResult] = ()) -> Verdict:
     """The verdict on a logged answer.
 
-    An answer that has the shape of a declared fault says nothing about its call, whatever the execution gave. Raises
-    UsageError where the environment declares a normalisation rule that does not exist.
+    ``others`` are answers to the same call after the same calls, in other processes with another hash seed, clock and
+    folder; they are taken only where the answers differ. An answer that has the shape of a declared fault says nothing
+    about its call, whatever the execution gave. Raises UsageError where the environment declares a rule that does not
+    exist.
     """
-    recorded, given = _value(logged), _value(executed.raw)
-    if fault_of(spec, recorded) is not None:
+    static, volatile = declared(spec)
+    excuse = _excuse(logged, executed, spec)
+    if excuse is not None:
+        return excuse
+    if logged == executed.raw:
+        return Verdict("equal_bytes")
+    used, left, right = _normalised(logged, executed.raw, static)
+    if left == right:
+        return Verdict("equal_normalised", rules=used)
+    comparator = agreeing(left, right, spec)
+    if comparator is not None:
+        return Verdict("equal_semantic", rules=(*used, comparator))
+    answers = (_normalised(other.raw, "", static)[1] for other in others if _answered(other))
+    settled = settle(left, right, answers, volatile, spec)
+    if settled.outcome == "equal":
+        return _forgiven(settled, logged, used)
+    if settled.outcome == "volatile_only":
+        return Verdict("unverifiable", "volatile_only", detail=settled.detail)
+    differences = _differences(logged, executed.raw)
+    paths = ", ".join(evidence.path or "the whole answer" for evidence in differences)
+    detail = _joined(f"the answer differs at {paths}", settled.detail)
+    return Verdict("different", detail=detail, evidence=differences)
+
+
+def _excuse(logged: str, executed: CallResult, spec: EnvSpec) -> Verdict | None:
+    """Why the two answers cannot be compared, if so."""
+    refused = Verdict("not_run", "refused", detail=executed.detail) if executed.status == "refused" else None
+    if spec.recorded_only:
+        return refused or Verdict("unverifiable", "recorded_only")
+    if fault_of(spec, _value(logged)) is not None:
         return Verdict("unverifiable", "environment_fault")
     if executed.status in ("timeout", "environment_fault"):
         return Verdict("unverifiable", "fault_in_replay", detail=executed.detail or executed.status)
-    if executed.status == "refused":
-        return Verdict("not_run", "refused", detail=executed.detail)
     if executed.truncated:
-        return Verdict("unverifiable", "truncated")
-    if logged == executed.raw:
-        return Verdict("equal_bytes")
-    rules = _rules_that_settle(logged, executed.raw, spec)
-    if rules:
-        return Verdict("equal_normalised", rules=rules)
-    if recorded is not _ABSENT and given is not _ABSENT and encode(recorded) == encode(given):
-        return Verdict("equal_semantic")
-    differences = _differences(recorded, given, logged, executed.raw)
-    paths = ", ".join(evidence.path or "the whole answer" for evidence in differences)
-    return Verdict("different", detail=f"the answer differs at {paths}", evidence=differences)
+        return Verdict("unverifiable", "truncated", detail="the executed answer is cut")
+    return refused
 
 
-def _rules_that_settle(logged: str, given: str, spec: EnvSpec) -> tuple[str, ...]:
+def _normalised(left: str, right: str, static: Sequence[str]) -> tuple[tuple[str, ...], str, str]:
+    """The rules that were needed or tried until both texts are equal, and the texts after them."""
     used: list[str] = []
-    for name in spec.rules:
-        if name not in RULES:
-            raise UsageError(f"environment {spec.name!r} declares the rule {name!r}; known: {', '.join(sorted(RULES))}")
-        before = (logged, given)
-        logged, given = RULES[name](logged), RULES[name](given)
-        if (logged, given) != before:
+    for name in static:
+        after = STATIC[name](left), STATIC[name](right)
+        if after != (left, right):
             used.append(name)
-        if logged == given:
-            return tuple(used)
-    return ()
+        left, right = after
+        if left == right:
+            break
+    return tuple(used), left, right
+
+
+def _answered(other: CallResult) -> bool:
+    return other.status not in ("timeout", "environment_fault", "refused") and not other.truncated
+
+
+def _forgiven(settled: Settled, logged: str, used: tuple[str, ...]) -> Verdict:
+    """The verdict where declared rules forgive what moves; each place is evidence."""
+    found: list[Evidence] = []
+    for rule, ordinals in settled.moves.items():
+        for number, place in enumerate(places(rule, logged)):
+            if number in ordinals and len(found) < MAX_DIFFERENCES:
+                written = _shown(logged[place.start : place.end])
+                note = f"{rule}: place {number + 1} moves between executions"
+                found.append(Evidence("observation", start=place.start, end=place.end, value=written, note=note))
+    rules = (*used, *settled.rules)
+    if settled.comparator is not None:
+        return Verdict("equal_semantic", rules=(*rules, settled.comparator), evidence=tuple(found))
+    return Verdict("equal_normalised", rules=rules, evidence=tuple(found))
+
+
+def _with_shown(verdict: Verdict, message: Message, executed: CallResult) -> Verdict:
+    """The verdict on the raw text, and beside it how the text compares that the model was shown."""
+    by = f" by {message.actor!r}" if message.actor else ""
+    detail = f"raw answer: {verdict.match}; shown text{by}: "
+    seen = text_of(message.content)
+    if executed.shown is None or (message.actor and message.actor != executed.mediator):
+        return verdict._replace(detail=_joined(f"{detail}not comparable, no such mediator here", verdict.detail))
+    if executed.shown == seen:
+        return verdict._replace(detail=_joined(f"{detail}equal_bytes", verdict.detail))
+    differs = Evidence("observation", value=_shown(seen), note=f"shown text; executed: {_shown(executed.shown)}")
+    return verdict._replace(detail=_joined(f"{detail}different", verdict.detail), evidence=(*verdict.evidence, differs))
+
+
+def _marked_as_cut(message: Message) -> bool:
+    if message.extra is UNSET:
+        return False
+    extra = msgspec.json.decode(message.extra)
+    return isinstance(extra, dict) and extra.get("truncated") is True
+
+
+def _differences(logged: str, executed: str) -> tuple[Evidence, ...]:
+    recorded, given = _value(logged), _value(executed)
+    if not (isinstance(recorded, dict) and isinstance(given, dict)):
+        return (Evidence("observation", path="", value=_shown(logged), note=f"executed: {_shown(executed)}"),)
+    differing = islice(_walk("", recorded, given), MAX_DIFFERENCES)
+    return tuple(
+        Evidence("observation", path=path, value=_text(left), note=f"executed: {_text(right)}")
+        for path, left, right in differing
+    )
 
 
 def _value(text: str) -> Any:
@@ -105,17 +183,6 @@ def _value(text: str) -> Any:
         return parse(text.encode())[0]
     except UnreadableError:
         return _ABSENT
-
-
-def _differences(recorded: Any, given: Any, logged: str, executed: str) -> tuple[Evidence, ...]:
-    if not (isinstance(recorded, dict) and isinstance(given, dict)):
-        return (Evidence("observation", path="", value=_shown(logged), note=f"executed: {_shown(executed)}"),)
-    found: list[Evidence] = []
-    for path, left, right in _walk("", recorded, given):
-        if len(found) == MAX_DIFFERENCES:
-            break
-        found.append(Evidence("observation", path=path, value=_text(left), note=f"executed: {_text(right)}"))
-    return tuple(found)
 
 
 def _walk(path: str, left: Any, right: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -4,19 +4,22 @@ What is executed stays in step with the record only as far as the state is known
 or a write without an answer, nothing further is executed, and says so.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from curation.clocks import called_at
 from curation.match import Verdict, match_message
+from curation.selfcheck import Selfcheck
 from curation.worlds import World
 from environments.protocol import Blobs, CallResult, EnvSpec, Session, SnapshotError, StartError
 from schemas.canonical import digest
+from schemas.objects import Snapshot
 from schemas.statements import Execution, Verification
-from schemas.trajectory import Author, Message, ToolCall, Trajectory, answers_of
+from schemas.trajectory import Author, Message, Task, ToolCall, Trajectory, answers_of
 
-_IN_DOUBT = frozenset(("environment_fault", "fault_in_replay", "no_recorded_answer"))
+_IN_DOUBT = frozenset(("environment_fault", "fault_in_replay", "no_recorded_answer", "order_unknown"))
 
 
 class Step(NamedTuple):
@@ -46,30 +49,53 @@ def replay(trajectory_id: str, trajectory: Trajectory, world: World, blobs: Blob
     except StartError as error:
         verdict = Verdict("not_run", "start_unavailable", detail=str(error))
         return tuple(verification_of(trajectory_id, step, spec) for step in _unrun(trajectory, verdict))
-    with session:
-        steps = _with_start_doubted(tuple(walk(session, trajectory, spec)))
+    with session, selfcheck_of(trajectory, trajectory.task, world, blobs) as selfcheck:
+        steps = _with_start_doubted(tuple(walk(session, trajectory, spec, selfcheck=selfcheck)))
         found = [verification_of(trajectory_id, step, spec) for step in steps]
         if all(step.confirmed for step in steps):
             found.extend(_check(trajectory_id, trajectory, session, world, blobs))
     return tuple(found)
 
 
+def selfcheck_of(
+    trajectory: Trajectory, start: Task | Snapshot, world: World, blobs: Blobs, position: int = 0
+) -> Selfcheck:
+    """The calls that ``walk`` executes from a message on, for other processes to execute from the same start."""
+    batches = [
+        () if index < position else _runnable(message.tool_calls, world.spec)
+        for index, message in enumerate(trajectory.messages)
+    ]
+    return Selfcheck(world, start, batches, blobs)
+
+
 def walk(
-    session: Session, trajectory: Trajectory, spec: EnvSpec, start: int = 0, stop: int | None = None
+    session: Session,
+    trajectory: Trajectory,
+    spec: EnvSpec,
+    start: int = 0,
+    stop: int | None = None,
+    selfcheck: Selfcheck | None = None,
 ) -> Iterator[Step]:
-    """Execute the calls of the messages from ``start`` to before ``stop``, a message's calls as one batch."""
+    """Execute the calls of the messages from ``start`` to before ``stop``, a message's calls as one batch.
+
+    Without a ``selfcheck`` nothing is known to move, so that no volatile rule forgives anything, and calls of one
+    message whose answers the log holds in another order count as made in their own.
+    """
     answers = answers_of(trajectory)
     known = True
     for index, message in enumerate(trajectory.messages[:stop]):
         if index < start:
             continue
         batch = _runnable(message.tool_calls, spec) if known else ()
-        results = dict(zip((call.uid for call in batch), session.call(batch) if batch else (), strict=False))
+        given = session.call(batch, called_at(message)) if batch else ()
+        results = dict(zip((call.uid for call in batch), given, strict=False))
+        doubt = None if selfcheck is None else _order_doubt(index, batch, given, answers, selfcheck)
         for call in message.tool_calls:
             at = answers.get(call.uid)
             answer = None if at is None else trajectory.messages[at]
-            result = results.get(call.uid) if known else None
-            verdict = _verdict(call, answer, result, spec, known)
+            result = results.get(call.uid) if known or doubt else None
+            others = () if selfcheck is None else selfcheck.answers(index, call.uid)
+            verdict = doubt if doubt and result else _verdict(call, answer, result, spec, known, others)
             yield Step(index, call, at, verdict, result)
             known = known and _state_known_after(call, verdict, result, spec)
 
@@ -117,7 +143,30 @@ def _executable(call: ToolCall, spec: EnvSpec) -> bool:
     return spec.answers_malformed or call.arguments is not msgspec.UNSET
 
 
-def _verdict(call: ToolCall, answer: Message | None, result: CallResult | None, spec: EnvSpec, known: bool) -> Verdict:
+def _order_doubt(
+    index: int,
+    batch: Sequence[ToolCall],
+    given: Sequence[CallResult],
+    answers: Mapping[str, int],
+    selfcheck: Selfcheck,
+) -> Verdict | None:
+    """The verdict on the calls of a message that the log answers in an order that is not theirs, if that counts."""
+    answered = [answers[call.uid] for call in batch if call.uid in answers]
+    if answered == sorted(answered) or not selfcheck.order_matters(index, given):
+        return None
+    return Verdict(
+        "unverifiable", "order_unknown", detail="in reverse order the calls give other answers or another state"
+    )
+
+
+def _verdict(
+    call: ToolCall,
+    answer: Message | None,
+    result: CallResult | None,
+    spec: EnvSpec,
+    known: bool,
+    others: Iterable[CallResult],
+) -> Verdict:
     if not known:
         return Verdict("not_run", "state_unknown")
     if spec.effects.get(call.name) == "external":
@@ -128,7 +177,7 @@ def _verdict(call: ToolCall, answer: Message | None, result: CallResult | None, 
         return Verdict("not_run", "state_unknown")
     if answer is None:
         return Verdict("unverifiable", "no_recorded_answer")
-    return match_message(answer, result, spec)
+    return match_message(answer, result, spec, others)
 
 
 def _state_known_after(call: ToolCall, verdict: Verdict, result: CallResult | None, spec: EnvSpec) -> bool:

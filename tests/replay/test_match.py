@@ -5,10 +5,11 @@ from curation.errors import UsageError
 from curation.match import match, match_message
 from environments.catalogue import find
 from environments.protocol import CallResult
+from schemas.canonical import raw
 from schemas.trajectory import Message, MessageError, Part
 
 SPEC = find("inventory").spec
-BOTH = ("outer_whitespace@1", "clock@1")
+URL = "https://errors.pydantic.dev/"
 
 
 def given(text: str) -> CallResult:
@@ -20,9 +21,11 @@ def given(text: str) -> CallResult:
     [
         ('{"stock":2}', '{"stock":2}', (), "equal_bytes", ()),
         ('{"stock":2}\n', '{"stock":2}', ("outer_whitespace@1",), "equal_normalised", ("outer_whitespace@1",)),
-        ("2024-05-15 15:00", "2026-01-01T00:00Z", BOTH, "equal_normalised", ("clock@1",)),
+        (f"see {URL}2.12.1/v/x", f"see {URL}2.9/v/x", ("pydantic_url@1",), "equal_normalised", ("pydantic_url@1",)),
+        (f"see {URL}2.12/v/missing", f"see {URL}2.9/v/extra", ("pydantic_url@1",), "different", ()),
         ("2024-05-15 15:00:01", "2026-01-01T00:00Z", (), "different", ()),
-        ('{"a": 1, "b": [2]}', '{"b":[2],"a":1}', (), "equal_semantic", ()),
+        ("2024-05-15 15:00:01", "2026-01-01T00:00Z", ("clock@1",), "different", ()),
+        ('{"a": 1, "b": [2]}', '{"b":[2],"a":1}', (), "equal_semantic", ("json@1",)),
         ('{"stock":2}', '{"stock":2.0}', (), "different", ()),
         ('{"stock":2,"stock":2}', '{"stock":2}', (), "different", ()),
         ("two", "2", (), "different", ()),
@@ -71,9 +74,129 @@ def test_the_raw_answer_counts_where_the_model_saw_another() -> None:
     message = Message("tool", "[removed]", raw='{"stock":2}', actor="guard")
     verdict = match_message(message, given('{"stock":2}'), SPEC)
     assert verdict.match == "equal_bytes"
-    assert "before it was changed" in verdict.detail
-    seen = msgspec.structs.replace(message, raw=None)
-    assert match_message(seen, given('{"stock":2}'), SPEC).match == "different"
+    assert verdict.detail == "raw answer: equal_bytes; shown text by 'guard': not comparable, no such mediator here"
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown", "expected"),
+    [
+        ("secret 7", "[removed]", ("equal_bytes", "raw answer: equal_bytes; shown text by 'guard': equal_bytes")),
+        ("secret 7", "secret 7", ("equal_bytes", "raw answer: equal_bytes; shown text by 'guard': different")),
+        ("secret 8", "[removed]", ("different", "raw answer: different; shown text by 'guard': equal_bytes")),
+    ],
+)
+def test_raw_and_shown_text_are_compared_apart_where_the_environment_has_the_mediator(
+    raw: str, shown: str, expected: tuple[str, str]
+) -> None:
+    executed = CallResult("ok", "secret 7", "before", "after", shown="[removed]", mediator="guard")
+    verdict = match_message(Message("tool", shown, raw=raw, actor="guard"), executed, SPEC)
+    assert verdict.match == expected[0]
+    assert verdict.detail.startswith(expected[1])
+
+
+def test_a_shown_text_alone_is_compared_only_where_nothing_changed_it_or_the_same_mediator_did() -> None:
+    def verdict(content: str, executed: CallResult) -> tuple[str, str | None]:
+        found = match_message(Message("tool", content, actor="guard"), executed, SPEC)
+        return found.match, found.reason
+
+    plain = given("secret 7")
+    mediated = CallResult("ok", "secret 7", "before", "after", shown="[removed]", mediator="guard")
+    elsewhere = CallResult("ok", "secret 7", "before", "after", shown="[removed]", mediator="censor")
+    assert verdict("secret 7", plain) == ("equal_bytes", None)
+    assert verdict("[removed]", plain) == ("unverifiable", "mediated")
+    assert verdict("[removed]", mediated) == ("equal_bytes", None)
+    assert verdict("[removed]", elsewhere) == ("unverifiable", "mediated")
+
+
+def test_only_a_mark_of_the_log_says_that_an_answer_was_cut() -> None:
+    cut = Message("tool", "one two [truncated]", extra=raw({"truncated": True}))
+    assert match_message(cut, given("one two three"), SPEC).reason == "truncated"
+    wording = msgspec.structs.replace(cut, extra=raw({"truncated": "yes"}))
+    assert match_message(wording, given("one two three"), SPEC).match == "different"
+    whole = msgspec.structs.replace(cut, content="one two three")
+    assert match_message(whole, given("one two three"), SPEC).match == "equal_bytes"
+
+
+def test_recorded_answers_confirm_nothing() -> None:
+    tape = SPEC._replace(recorded_only=True)
+    assert match("2", given("2"), tape).reason == "recorded_only"
+    assert match("2", CallResult("refused", ""), tape).match == "not_run"
+
+
+@pytest.mark.parametrize(
+    ("logged", "executed", "pointers", "expected"),
+    [
+        ('{"tags":["b","a"]}', '{"tags":["a","b"]}', ("/tags",), "equal_semantic"),
+        ('{"tags":["b","a"]}', '{"tags":["a","b"]}', (), "different"),
+        ('{"tags":["a","a","b"]}', '{"tags":["a","b"]}', ("/tags",), "different"),
+        ('{"tags":["b","a"],"log":[1,2]}', '{"tags":["a","b"],"log":[2,1]}', ("/tags",), "different"),
+        ('[{"id":2},{"id":1}]', '[{"id":1},{"id":2}]', ("",), "equal_semantic"),
+        ('[{"id":2,"to":["x","y"]}]', '[{"id":2,"to":["y","x"]}]', ("/*/to",), "equal_semantic"),
+        ('{"a/b":[2,1]}', '{"a/b":[1,2]}', ("/a~1b",), "equal_semantic"),
+    ],
+)
+def test_arrays_are_sets_only_where_the_environment_says_so(
+    logged: str, executed: str, pointers: tuple[str, ...], expected: str
+) -> None:
+    verdict = match(logged, given(executed), SPEC._replace(unordered=pointers))
+    assert verdict.match == expected
+    assert verdict.rules == (("unordered@1",) if expected == "equal_semantic" else ())
+
+
+OLD = "2024-01-01 00:00"
+NOW = tuple(f"{year}-01-02 03:04:05" for year in (2026, 2031, 2043))
+
+
+@pytest.mark.parametrize(
+    ("logged", "answers", "expected", "used"),
+    [
+        ("sent 2024-05-15 15:00:01.5", [f"sent {now}" for now in NOW], "equal_normalised", ("clock@1",)),
+        ("sent 2024-05-15 15:00", ["sent 2026-01-01 00:00"] * 3, "different", ()),
+        (f"{OLD}, 2025-01-01 00:00", [f"{OLD}, {now}" for now in NOW], "equal_normalised", ("clock@1",)),
+        (f"{OLD}:01, 2025-01-01 00:00", [f"{OLD}, {now}" for now in NOW], "different", ()),
+        ("8 at 2024-05-15 15:00", [f"7 at {now}" for now in NOW], "different", ()),
+        ("to:\n- b\n- a", ["to:\n- a\n- b"] * 3 + ["to:\n- b\n- a"], "equal_normalised", ("set_order@1",)),
+        ("to:\n- b\n- a", ["to:\n- a\n- b"] * 6, "different", ()),
+        ("to:\n- b\n- c", ["to:\n- a\n- b", "to:\n- b\n- a", "to:\n- a\n- b"], "different", ()),
+        ("['b', 'a, c']", ["['a, c', 'b']", "['b', 'a, c']", "['a, c', 'b']"], "equal_normalised", ("set_order@1",)),
+        ("[1, 2] [4, 3]", ["[1, 2] [3, 4]", "[2, 1] [3, 4]", "[1, 2] [3, 4]"], "different", ()),
+        ("ticket 81c", ["ticket 90a", "ticket b17", "ticket 33f"], "unverifiable", ()),
+        ("ticket 81c for Eve", ["ticket 90a for Ann", "ticket b17 for Ann", "ticket 33f for Ann"], "different", ()),
+        ("anything", ["one two", "three", "four five six"], "unverifiable", ()),
+    ],
+)  # fmt: skip
+def test_what_is_forgiven_is_what_moved(logged: str, answers: list[str], expected: str, used: tuple[str, ...]) -> None:
+    executed, *others = (given(answer) for answer in answers)
+    verdict = match(logged, executed, SPEC._replace(rules=("clock@1", "set_order@1")), others)
+    assert (verdict.match, verdict.rules) == (expected, used)
+    assert verdict.reason == ("volatile_only" if expected == "unverifiable" else None)
+
+
+def test_the_verdict_names_the_places_that_moved_and_rules_that_nothing_moved_for() -> None:
+    spec = SPEC._replace(rules=("clock@1",))
+    logged = "made 2024-05-15 15:00, sent 2024-05-16 09:30"
+    moving = [given(f"made 2024-05-15 15:00, sent {now}") for now in NOW]
+    (place,) = match(logged, moving[0], spec, moving[1:]).evidence
+    assert logged[place.start : place.end] == place.value == "2024-05-16 09:30"
+    assert place.note == "clock@1: place 2 moves between executions"
+    still = match(logged, moving[0], spec, moving[:1] * 2)
+    assert "declared, but not seen to move: clock@1" in still.detail
+    alone = match(logged, moving[0], spec, moving[1:2])
+    assert "clock@1 not used" in alone.detail
+
+
+def test_answers_of_other_processes_are_taken_only_where_they_can_settle_something() -> None:
+    spec = SPEC._replace(rules=("clock@1", "set_order@1"))
+
+    def taken(logged: str, executed: str) -> int:
+        others = iter([given(executed)] * 6)
+        match(logged, given(executed), spec, others)
+        return 6 - len(list(others))
+
+    assert taken("two", "two") == 0
+    assert taken('{"a": 1}', '{"a":1}') == 0
+    assert taken("two", "three") == 2
+    assert taken("- b\n- a", "- a\n- b") == 6
 
 
 def test_an_error_that_the_log_keeps_apart_is_the_answer() -> None:
@@ -87,5 +210,7 @@ def test_parts_that_are_no_text_cannot_be_compared() -> None:
 
 
 def test_an_undefined_rule_is_refused_by_name() -> None:
-    with pytest.raises(UsageError, match=r"'rounding@1'; known: clock@1, outer_whitespace@1"):
+    with pytest.raises(
+        UsageError, match=r"'rounding@1'; known: clock@1, outer_whitespace@1, pydantic_url@1, set_order@1"
+    ):
         match("1.0", given("1.01"), SPEC._replace(rules=("rounding@1",)))
