@@ -78,7 +78,7 @@ def test_movement_that_no_rule_declares_is_unknown_with_its_place_and_hides_noth
 
 @pytest.mark.parametrize("tool", ["hash_seed", "folder"])
 def test_the_other_processes_have_another_hash_seed_and_folder(restless: World, tool: str) -> None:
-    attempt = record("Where?", (tool, {}), answer("1.0", '"elsewhere"'))
+    attempt = record("Where?", (tool, {}), answer("1.0", "elsewhere"))
     assert verdicts(run(attempt, restless)) == [("unverifiable", "volatile_only", ())]
 
 
