@@ -9,10 +9,9 @@ may give ``{"injections": {VECTOR: TEXT}}``: the texts that stand in the data in
 import importlib.metadata
 import importlib.resources
 from ast import literal_eval
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from functools import lru_cache
-from importlib.resources.abc import Traversable
 from typing import Any
 
 import msgspec
@@ -39,7 +38,7 @@ from environments.protocol import (
 )
 from environments.session import ToolSession, restore
 from environments.shop import parameters_of
-from environments.sources import code_digest
+from environments.sources import code_digest, digests_under
 from environments.tools import MAX_ARGUMENTS, Answer, Tool, Toolbox
 from schemas.canonical import digest, encode, parse
 from schemas.objects import Snapshot
@@ -247,17 +246,9 @@ def _data(name: str, version: str, injections: bytes) -> TaskEnvironment:
 def _code_digest(suite: str) -> str:
     root = importlib.resources.files("agentdojo")
     parts = [*(root / path for path in _SOURCES), root / "data" / "suites" / suite]
-    sources = sorted((path, digest(data)) for part in parts for path, data in _files(part, part.name))
+    sources = sorted(found for part in parts for found in digests_under(part))
     packages = [(name, importlib.metadata.version(name)) for name in _PACKAGES]
     return digest(encode([code_digest(__name__, *_OURS), packages, sources]))
-
-
-def _files(part: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
-    if part.is_file():
-        yield path, part.read_bytes()
-    elif part.name != "__pycache__":
-        for inner in part.iterdir():
-            yield from _files(inner, f"{path}/{inner.name}")
 
 
 def _asked(call: ToolCall) -> FunctionCall | None:

@@ -30,6 +30,7 @@ class Family(NamedTuple):
 
 FAMILIES = {
     "agentdojo": "environments.agentdojo:FAMILY",
+    "tau_bench": "environments.tau_bench:FAMILY",
 }
 _RECORDED = frozenset(("agentdojo",))  # families that a log may name: nothing of the name is a path or a module
 

@@ -1,6 +1,8 @@
 """Which code a world runs, as one digest."""
 
 import sys
+from collections.abc import Iterator
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from schemas.canonical import digest, encode
@@ -12,6 +14,16 @@ def code_digest(*modules: str) -> str:
     Raises KeyError for a module that is not imported, ValueError for one without a source file.
     """
     return digest(encode([[name, digest(_source(name))] for name in sorted(modules)]))
+
+
+def digests_under(part: Traversable, name: str = "") -> Iterator[tuple[str, str]]:
+    """Name and SHA-256 of a file of a package, or of every file in a folder of it, compiled code left out."""
+    name = name or part.name
+    if part.is_file():
+        yield name, digest(part.read_bytes())
+    elif part.name != "__pycache__":
+        for inner in part.iterdir():
+            yield from digests_under(inner, f"{name}/{inner.name}")
 
 
 def _source(name: str) -> bytes:
