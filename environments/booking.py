@@ -6,11 +6,12 @@ the bookings in the end by which a task is graded, read by nothing but the check
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
 
-from environments.protocol import Blobs, CheckResult, Controls, EnvSpec, StartError, Undo
+from environments.protocol import Blobs, CallResult, CheckResult, Controls, EnvSpec, StartError, Undo
 from environments.session import ToolSession, restore
 from environments.shop import (
     BOOKED,
@@ -23,7 +24,7 @@ from environments.shop import (
     stock_answer,
 )
 from environments.sources import code_digest
-from environments.sqlite_state import SqliteState
+from environments.sqlite_state import FixedState
 from environments.tools import Answer, Tool, Toolbox, conclude
 from schemas.objects import Snapshot
 from schemas.trajectory import Message, Record, Task, ToolCall
@@ -54,7 +55,7 @@ class Parameters(Record, frozen=True):
     wanted: Wanted | None = None
 
 
-class Ledger(SqliteState):
+class Ledger(FixedState):
     """Stock and bookings; an audit row for every write; time-outs still to come, in calls from now."""
 
     schema = """
@@ -149,7 +150,12 @@ TOOLS = Toolbox(
 
 
 class BookingSession(ToolSession[Ledger]):
-    """A world of bookings, graded by its goal."""
+    """A world of bookings, graded by its goal; its audit rows have the time of their call."""
+
+    def call(self, batch: Sequence[ToolCall], at: str | None = None) -> tuple[CallResult, ...]:
+        """Execute calls in order, at the time that the controls give them."""
+        self.state.clock = (self.clock.read(at) or datetime.now(UTC)).isoformat()
+        return super().call(batch, at)
 
     def answer(self, call: ToolCall) -> Answer:
         """What a call is answered: a declared time-out where one is due, else what its tool says."""
@@ -205,5 +211,4 @@ class Booking:
                 ledger.fill(parameters)
             case Snapshot():
                 ledger = restore(start, self.spec, blobs, Ledger.form, Ledger.restore)
-        ledger.clock = controls.clock
         return BookingSession(self.spec, TOOLS, ledger, controls, blobs)

@@ -31,6 +31,8 @@ from environments.wire import (
     Done,
     Execute,
     Executed,
+    Fetch,
+    Fetched,
     Grade,
     Graded,
     Open,
@@ -80,15 +82,18 @@ class Host:
 
     def _answer(self, request: Request) -> Reply:
         match request:
-            case Open(number, task, snapshot, image):
+            case Open(number, task, snapshot, image, base):
                 blobs = MemoryBlobs()
                 blobs.put(image)
+                blobs.put(base)
                 world = self._environment.open(snapshot or task, self._controls, blobs)
                 self._worlds[number] = world, blobs
                 return Done(world.state_digest())
             case Execute(number, call, at):
                 (result,) = self._worlds[number][0].call((call,), at)
                 return Executed(bounded(result, self._controls.max_output))
+            case Fetch(number, name):
+                return Fetched(self._worlds[number][1].get(name))
             case Grade(number, task, messages):
                 return Graded(self._worlds[number][0].check(task, messages))
             case Ask(number, "tools"):

@@ -6,6 +6,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from environments.blobs import MAX_IMAGE
 from environments.catalogue import UnknownEnvironmentError
 from environments.protocol import (
     CallResult,
@@ -19,7 +20,7 @@ from environments.protocol import (
 from schemas.objects import Snapshot, ToolSpec
 from schemas.trajectory import Message, Record, Task, ToolCall
 
-MAX_FRAME = 128 * 2**20
+MAX_FRAME = 2 * MAX_IMAGE  # an image is sent as base64
 _PREFIX = 4
 
 
@@ -31,12 +32,13 @@ class Begin(Record, frozen=True, tag=True):
 
 
 class Open(Record, frozen=True, tag=True):
-    """Open a world at a snapshot with its image, or else at a task."""
+    """Open a world at a snapshot with its image and base, or else at a task."""
 
     session: int
     task: Task = Task()
     snapshot: Snapshot | None = None
     image: bytes = b""
+    base: bytes = b""
 
 
 class Execute(Record, frozen=True, tag=True):
@@ -52,6 +54,13 @@ class Ask(Record, frozen=True, tag=True):
 
     session: int
     what: Literal["tools", "state", "settled", "snapshot", "close"]
+
+
+class Fetch(Record, frozen=True, tag=True):
+    """Give bytes that a world has put into its blobs."""
+
+    session: int
+    name: str
 
 
 class Grade(Record, frozen=True, tag=True):
@@ -87,6 +96,12 @@ class Taken(Record, frozen=True, tag=True):
     image: bytes
 
 
+class Fetched(Record, frozen=True, tag=True):
+    """The bytes."""
+
+    data: bytes
+
+
 class Graded(Record, frozen=True, tag=True):
     """What the check said."""
 
@@ -100,8 +115,8 @@ class Failed(Record, frozen=True, tag=True):
     detail: str
 
 
-Request = Begin | Open | Execute | Ask | Grade
-Reply = Done | Tools | Executed | Taken | Graded | Failed
+Request = Begin | Open | Execute | Ask | Fetch | Grade
+Reply = Done | Tools | Executed | Taken | Fetched | Graded | Failed
 
 ERRORS: dict[str, type[EnvironmentFailure]] = {
     error.__name__: error

@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self, TypeVar
 
-from environments.blobs import image_of
+from environments.blobs import base_of, image_of
 from environments.process import LostWorldError, Process
 from environments.protocol import (
     Blobs,
@@ -21,7 +21,21 @@ from environments.protocol import (
     SnapshotError,
     StartError,
 )
-from environments.wire import Ask, Done, Execute, Executed, Grade, Graded, Open, Reply, Request, Taken, Tools
+from environments.wire import (
+    Ask,
+    Done,
+    Execute,
+    Executed,
+    Fetch,
+    Fetched,
+    Grade,
+    Graded,
+    Open,
+    Reply,
+    Request,
+    Taken,
+    Tools,
+)
 from schemas.objects import Snapshot, ToolSpec
 from schemas.trajectory import Message, Task, ToolCall
 
@@ -57,7 +71,8 @@ class Worker:
             case Task():
                 request = Open(self._opened, task=start)
             case Snapshot():
-                request = Open(self._opened, snapshot=start, image=image_of(start, blobs))
+                image, base = image_of(start, blobs), base_of(start, blobs)
+                request = Open(self._opened, snapshot=start, image=image, base=base)
         try:
             if self._process is None or self._process.ended:
                 self._process = Process(self.name, self.controls, self.patience_s)
@@ -106,9 +121,10 @@ class RemoteSession:
     def snapshot(self) -> Snapshot:
         """The whole state, its image put into the blobs. Raises SnapshotError where the state is unknown."""
         taken = self._ask(Ask(self._number, "snapshot"), Taken)
-        name = self._blobs.put(taken.image)
-        if name != taken.snapshot.blob:
-            raise SnapshotError(f"the image of a snapshot is {name}, not {taken.snapshot.blob} as it says")
+        self._keep(taken.image, taken.snapshot.blob)
+        base = taken.snapshot.base
+        if base is not None and not self._has(base):
+            self._keep(self._ask(Fetch(self._number, base), Fetched).data, base)
         return taken.snapshot
 
     def check(self, task: Task, messages: Sequence[Message] = ()) -> CheckResult:
@@ -130,6 +146,18 @@ class RemoteSession:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    def _keep(self, data: bytes, said: str) -> None:
+        name = self._blobs.put(data)
+        if name != said:
+            raise SnapshotError(f"the image of a snapshot is {name}, not {said} as it says")
+
+    def _has(self, name: str) -> bool:
+        try:
+            self._blobs.get(name)
+        except KeyError:
+            return False
+        return True
 
     def _execute(self, call: ToolCall, at: str | None) -> CallResult:
         if self._gone:

@@ -27,7 +27,10 @@ class ToolSpec(Record, frozen=True):
 
 
 class Snapshot(Record, frozen=True):
-    """A whole state of an environment: its logical digest, and the blob that holds it."""
+    """A whole state of an environment: its logical digest, and the blob that holds it.
+
+    ``base``: the blob of another state's image, where ``blob`` holds only what has changed since it.
+    """
 
     environment: str
     version: str
@@ -35,6 +38,12 @@ class Snapshot(Record, frozen=True):
     digest: str
     form: str
     blob: str
+    base: str | None = None
+
+    @property
+    def blobs(self) -> tuple[str, ...]:
+        """The names of all bytes that it takes to restore it."""
+        return (self.blob,) if self.base is None else (self.blob, self.base)
 
 
 def make_object(kind: ObjectKind, data: bytes) -> Object:

@@ -1,0 +1,194 @@
+"""The rows of a database as one tree of hashes a table, kept up to date while tools write.
+
+Temporary triggers note every row that comes or goes in a temporary table, so that a transaction that is taken back
+takes its notes back too. Where triggers cannot see everything (the database has triggers or virtual tables of its own,
+or a table of very many columns) all rows are read again after every write.
+"""
+
+import sqlite3
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import msgspec
+
+from environments.row_tree import EMPTY, Tree, fold
+from environments.sqlite_image import Connection, objects_of
+
+_NOTES = "_noted_rows"
+_PACK = "_packed_row"
+_TABLES = "SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'virtual')"
+_COLUMNS = "SELECT name, pk, hidden FROM pragma_table_xinfo(?) ORDER BY cid"
+_STORED = 3  # a generated column that lies in the file
+
+Row = tuple[Any, ...]
+Trees = Mapping[str, Tree]
+
+
+class Table(NamedTuple):
+    """A table's stored columns, and the positions of its primary key in them, where rows can be told apart by it."""
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[int, ...]
+
+    def key_of(self, row: Row) -> Row | None:
+        """What tells this row apart, if anything does."""
+        found = tuple(row[place] for place in self.key)
+        return None if not found or None in found else found
+
+
+class Change(NamedTuple):
+    """A row as it was at first and as it is now; absent is None."""
+
+    before: Row | None
+    after: Row | None
+
+
+class Mark(NamedTuple):
+    """What was known of the rows at some time."""
+
+    seen: tuple[Any, ...]
+    tracked: bool
+    tables: dict[str, Table]
+    trees: dict[str, Tree]
+    changes: dict[tuple[str, Row], Change] | None
+
+
+class Rows:
+    """What the tables hold. ``changes`` are those since the start, by table and key; None where they are not known."""
+
+    def __init__(self, connection: Connection, known: Trees | None = None) -> None:
+        """``known``: the trees of exactly these rows, from an earlier reading of the same image."""
+        self._connection = connection
+        self._seen: tuple[Any, ...] = ()
+        self._tracked = False
+        self.tables: dict[str, Table] = {}
+        self.trees: dict[str, Tree] = {}
+        self.changes: dict[tuple[str, Row], Change] | None = None
+        connection.create_function(_PACK, -1, _pack, deterministic=True)
+        self._read_schema()
+        self.trees = dict(known) if known is not None else self._read_all()
+        self.start_over()
+
+    def mark(self) -> "Mark":
+        """What is known now, for ``go_back`` after everything since was taken back."""
+        changes = None if self.changes is None else dict(self.changes)
+        return Mark(self._seen, self._tracked, self.tables, dict(self.trees), changes)
+
+    def go_back(self, mark: "Mark") -> None:
+        """Know what was known at the mark."""
+        self._seen, self._tracked, self.tables, self.trees, self.changes = mark
+
+    def start_over(self) -> None:
+        """Count changes from here on."""
+        self.changes = {} if self._tracked else None
+
+    def refresh(self) -> None:
+        """Follow what was written. Raises sqlite3.Error, UnicodeError."""
+        if self._schema() != self._seen:
+            self._read_schema()
+            self.trees, self.changes = self._read_all(), None
+        elif self._tracked:
+            self._follow()
+
+    def _schema(self) -> tuple[Any, ...]:
+        pragmas = ("schema_version", "recursive_triggers")
+        found = tuple(self._connection.read(f"PRAGMA main.{pragma}")[0][0] for pragma in pragmas)
+        return found if self._tracked else (*found, self._connection.total_changes)
+
+    def _read_schema(self) -> None:
+        found = self._connection.read(_TABLES)
+        self.tables = {name: self._table(name) for name, _ in found if not name.startswith("sqlite_")}
+        most = self._connection.getlimit(sqlite3.SQLITE_LIMIT_FUNCTION_ARG)
+        self._tracked = (
+            all(kind != "trigger" for kind, *_ in objects_of(self._connection))
+            and all(kind == "table" for _, kind in found)
+            and all(len(table.columns) <= most for table in self.tables.values())
+        )
+        self._connection.execute("PRAGMA recursive_triggers = ON")
+        self._note_writes()
+        self._seen = self._schema()
+
+    def _table(self, name: str) -> Table:
+        columns = self._connection.read(_COLUMNS, name)
+        stored = [(column, place) for column, place, hidden in columns if not hidden]
+        keyed = sorted((place, number) for number, (_, place) in enumerate(stored) if place)
+        key = () if any(hidden == _STORED for *_, hidden in columns) else tuple(number for _, number in keyed)
+        return Table(name, tuple(column for column, _ in stored), key)
+
+    def _note_writes(self) -> None:
+        run = self._connection.execute
+        old = self._connection.read("SELECT name FROM temp.sqlite_schema WHERE type = 'trigger' AND name LIKE ?", "_n%")
+        for (name,) in old:
+            run(f"DROP TRIGGER temp.{quoted(name)}")
+        run(f"CREATE TEMP TABLE IF NOT EXISTS {_NOTES} (source TEXT, before BLOB, after BLOB)")
+        run(f"DELETE FROM {_NOTES}")
+        for number, table in enumerate(self.tables.values() if self._tracked else ()):
+            before, after = (_packed(prefix, table) for prefix in ("old", "new"))
+            name = "'" + table.name.replace("'", "''") + "'"
+            for event, values in (
+                ("INSERT", f"NULL, {after}"),
+                ("UPDATE", f"{before}, {after}"),
+                ("DELETE", f"{before}, NULL"),
+            ):
+                run(
+                    f"CREATE TEMP TRIGGER _noted_{event}_{number} AFTER {event} ON main.{quoted(table.name)} "
+                    f"BEGIN INSERT INTO {_NOTES} VALUES ({name}, {values}); END"
+                )
+        self._connection.commit()
+
+    def _read_all(self) -> dict[str, Tree]:
+        found = {}
+        for table in self.tables.values():
+            columns = ", ".join(map(quoted, table.columns))
+            rows = self._connection.each(f"SELECT {columns} FROM main.{quoted(table.name)}")
+            found[table.name] = fold(EMPTY, [_hash(_pack(*row)) for row in rows])
+        return found
+
+    def _follow(self) -> None:
+        notes = self._connection.read(f"SELECT source, before, after FROM {_NOTES} ORDER BY rowid")
+        if not notes:
+            return
+        self._connection.execute(f"DELETE FROM {_NOTES}")
+        self._connection.commit()
+        for name in {name for name, *_ in notes}:
+            gone = [_hash(before) for source, before, _ in notes if source == name and before is not None]
+            come = [_hash(after) for source, _, after in notes if source == name and after is not None]
+            self.trees[name] = fold(self.trees[name], come, gone)
+        for name, before, after in notes:
+            self._remember(self.tables[name], _unpack(before), None)
+            self._remember(self.tables[name], None, _unpack(after))
+
+    def _remember(self, table: Table, before: Row | None, after: Row | None) -> None:
+        row = before if after is None else after
+        if row is None or self.changes is None:
+            return
+        key = table.key_of(row)
+        if key is None:
+            self.changes = None
+            return
+        first = self.changes.get((table.name, key), Change(before, None))
+        self.changes[table.name, key] = Change(first.before, after)
+
+
+def quoted(name: str) -> str:
+    """A name as SQL text."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _packed(prefix: str, table: Table) -> str:
+    return f"{_PACK}({', '.join(f'{prefix}.{quoted(column)}' for column in table.columns)})"
+
+
+def _pack(*row: Any) -> bytes:
+    """Bytes that tell integer, real, text, blob and null apart."""
+    return msgspec.msgpack.encode(row)
+
+
+def _unpack(data: bytes | None) -> Row | None:
+    return None if data is None else tuple(msgspec.msgpack.decode(data))
+
+
+def _hash(data: bytes) -> bytes:
+    return sha256(data).digest()
