@@ -34,7 +34,7 @@ class _Place(NamedTuple):
     snapshot: Snapshot
     right: CallResult
     settled: str
-    passed: bool | None
+    passed: bool
 
 
 class _Run(NamedTuple):
@@ -85,7 +85,7 @@ def _places(run: _Run, session: Session, chosen: Mapping[str, Sequence[ToolCall]
             snapshot = session.snapshot() if call.uid in chosen else None
             (right,) = session.call((call,))
             if snapshot is not None:
-                before = _passes(_check(run, snapshot, run.trajectory.messages[:index]))
+                before = _check(run, snapshot, run.trajectory.messages[:index]).result == "passed"
                 yield _Place(index, position, call, snapshot, right, session.settled_digest(), before)
 
 
@@ -107,20 +107,18 @@ def _executed(run: _Run, place: _Place, wrong: ToolCall) -> Probe | None:
         made = Probe(place.message, place.call, wrong, passed)
         given = {wrong.uid: result}
         beside = messages[place.message].tool_calls[place.position + 1 :]
-        if place.passed is None or not _go_on(session, beside, given):
+        if not _go_on(session, beside, given):
             return made
-        until = 1 + max(index for uid, index in answers_of(run.trajectory).items() if uid in given)
         if not place.passed:
-            step = _passes(_check(run, session.snapshot(), _spliced(messages[:until], wrong, given)))
-            if step is not None:
-                passed["step"] = step
+            until = 1 + max(index for uid, index in answers_of(run.trajectory).items() if uid in given)
+            step = _check(run, session.snapshot(), _spliced(messages[:until], wrong, given))
+            passed["step"] = step.result == "passed"
         later = (call for message in messages[place.message + 1 :] for call in message.tool_calls)
         if not _go_on(session, later, given):
             return made
         checked = _check(run, session.snapshot(), _spliced(messages, wrong, given))
-    task = _passes(checked)
-    if task is not None:
-        passed["task"] = task
+    if checked.result in ("passed", "failed", "partial"):
+        passed["task"] = checked.result == "passed"
     return made._replace(reads=checked.reads)
 
 
@@ -143,10 +141,6 @@ def _go_on(session: Session, calls: Iterable[ToolCall], given: dict[str, CallRes
 def _check(run: _Run, snapshot: Snapshot, messages: Sequence[Message]) -> CheckResult:
     with run.world.open(snapshot, run.blobs) as fork:
         return fork.check(run.trajectory.task, messages)
-
-
-def _passes(checked: CheckResult) -> bool | None:
-    return checked.result == "passed" if checked.result in ("passed", "failed", "partial") else None
 
 
 def _spliced(messages: Sequence[Message], wrong: ToolCall, given: Mapping[str, CallResult]) -> tuple[Message, ...]:

@@ -31,7 +31,7 @@ Tools = Mapping[str, Raw]
 class Share(msgspec.Struct, frozen=True):
     """Of the wrong calls of a tool, how many a check passes too; the rate with its Wilson interval of 95 %.
 
-    ``check_read`` is what a step or task check has read.
+    ``check_read`` is what a step or task check has read, where that is told apart.
     """
 
     check: str
@@ -106,7 +106,7 @@ def measure_power(
     result.unprobed = dict(sorted((+unprobed).items()))
     result.totals = list(_shares((power, "", "", "") for _, (power, _) in measured))
     result.by_effect = list(_shares((item.power, "", effect, _read(item)) for effect, item in measured))
-    result.by_tool = list(_shares((item.power, item.power.tool, effect, _read(item)) for effect, item in measured))
+    result.by_tool = list(_shares((item.power, item.power.tool, effect, "") for effect, item in measured))
     return result
 
 
