@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from builders.candidate import FAULTS, MAX_PLACEBO, Candidate, Subject, is_malformed, is_text
+from builders.candidate import FAULTS, Candidate, Subject, is_malformed, is_text
 from builders.comparability import CONDITIONS, Condition
 from builders.discover import NO_EVIDENCE
 from builders.effects import effect_of, takes_back, wrong_value_kept
@@ -18,9 +18,9 @@ from builders.loadable import first_unloadable
 from curation.diagnosis.arguments import arguments_of
 from curation.diagnosis.derivation import MAX_COMPARED, is_too_large
 from curation.diagnosis.evidence import ERRORS
-from curation.fork_plan import refuse_wrong_fork
+from curation.fork_plan import corrected_decisions, refuse_wrong_fork
 from schemas.digests import action_digest
-from schemas.levels import is_at_least
+from schemas.levels import MAX_PLACEBO, is_at_least
 from schemas.selection import KINDS, Difference, Kind
 from schemas.trajectory import Message
 
@@ -119,10 +119,9 @@ def _target_not_executed(candidate: Candidate) -> Wrong | None:
 
 
 def _target_fails(candidate: Candidate) -> Wrong | None:
-    """A fork is a correction as a whole: none of its own calls may fail, also where only the first is trained."""
-    chosen, first = candidate.chosen, candidate.target.message
-    last = first + 1 if chosen.trajectory.fork is None else len(chosen.trajectory.messages)
-    failures = (_answered_with(chosen, message, ERRORS | FAULTS) for message in range(first, last))
+    """A correction is a whole: none of its calls may fail, also where only the first is trained."""
+    decisions = corrected_decisions(candidate.chosen.trajectory) or [candidate.target.message]
+    failures = (_answered_with(candidate.chosen, message, ERRORS | FAULTS) for message in decisions)
     return next(filter(None, failures), None)
 
 

@@ -121,6 +121,40 @@ def refuse_effect(plan: Plan, recovery: Forked, clean: Forked | None) -> Refusal
     return Refusal("effect_not_undone", f"{left}, without the mistake it would be in {shorten(clean.settled)}")
 
 
+def executed(
+    fork: str,
+    message: int,
+    call: ToolCall,
+    result: CallResult,
+    spec: EnvSpec,
+    runs: int,
+    agreed: int,
+    informative: bool | None = None,
+) -> Verification:
+    """The execution verification of a new call, by how many of how many worlds answered it alike."""
+    return Verification(
+        fork,
+        "execution",
+        "passed" if agreed == runs else "failed",
+        author_of(spec),
+        message=message,
+        call=call.uid,
+        detail="" if agreed == runs else f"flaky {agreed} of {runs}",
+        execution=Execution(
+            spec.name,
+            spec.code_digest,
+            status=result.status,
+            answer=digest(result.raw.encode()),
+            state_before=result.state_before,
+            state_after=result.state_after,
+            runs=runs,
+            agreed=agreed,
+            informative=informative,
+        ),
+        reads=("state",),
+    )
+
+
 def _reach(plan: Plan, world: World, blobs: Blobs) -> _Branch:
     """Go to the branch point once: all other worlds open its snapshot or, where none can be had, go the same way."""
     trajectory, way, spec = plan.parent.trajectory, way_of(plan), world.spec
@@ -132,7 +166,8 @@ def _reach(plan: Plan, world: World, blobs: Blobs) -> _Branch:
         way = way._replace(kind="replayed_prefix") if way.kind == "snapshot" else way
         restore, objects = Restore(way.kind, spec.name, None, walked), tuple[Object, ...]()
     else:
-        objects = (make_object("snapshot", encode(snapshot)), make_object("blob", blobs.get(snapshot.blob)))
+        kept = (make_object("blob", blobs.get(name)) for name in snapshot.blobs)
+        objects = (make_object("snapshot", encode(snapshot)), *kept)
         restore = Restore("replayed_prefix" if walked else "snapshot", spec.name, objects[0].id, walked)
         way = way._replace(start=snapshot, position=way.point)
     return _Branch(way, restore, objects, arrival.position, arrival.steps, checked.result == "passed")
@@ -195,27 +230,8 @@ def _executed(
     plan: Plan, fork: str, trajectory: Trajectory, agreement: Agreement, spec: EnvSpec
 ) -> Iterator[Verification]:
     for (message, call), result in zip(_new_calls(trajectory), agreement.run.results, strict=True):
-        yield Verification(
-            fork,
-            "execution",
-            "passed" if agreement.complete else "failed",
-            author_of(spec),
-            message=message,
-            call=call.uid,
-            detail="" if agreement.complete else f"flaky {agreement.flaw}",
-            execution=Execution(
-                spec.name,
-                spec.code_digest,
-                status=result.status,
-                answer=digest(result.raw.encode()),
-                state_before=result.state_before,
-                state_after=result.state_after,
-                runs=agreement.runs,
-                agreed=agreement.agreed,
-                informative=_informative(plan, call, result, spec),
-            ),
-            reads=("state",),
-        )
+        informative = _informative(plan, call, result, spec)
+        yield executed(fork, message, call, result, spec, agreement.runs, agreement.agreed, informative)
 
 
 def _accepted(

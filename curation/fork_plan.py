@@ -145,6 +145,22 @@ def refuse_wrong_fork(
     return None
 
 
+def corrected_decisions(trajectory: Trajectory) -> list[int]:
+    """The decisions of a fork that its correction made: what takes an effect back, and last the corrected call.
+
+    Those of a policy that went on after it are not among them.
+    """
+    fork = trajectory.fork
+    if fork is None:
+        return []
+    own = enumerate(trajectory.messages[fork.branch_point :], fork.branch_point)
+    return [
+        index
+        for index, message in own
+        if message.tool_calls and (fork.continued_by is None or message.actor != fork.continued_by)
+    ]
+
+
 def _named_calls(case: Case, proposal: Proposal) -> tuple[ToolCall, ...] | Refusal:
     messages = case.trajectory.messages
     if not proposal.calls:

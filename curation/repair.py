@@ -5,36 +5,44 @@ annotation ``repair.<message>.<kind>`` of the trajectory, so that nothing is lef
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from curation.diagnosis.diagnose import diagnose
 from curation.diagnosis.evidence import Case
 from curation.fork import Forked, execute, refuse_effect
-from curation.fork_plan import Checkpoints, Plan, Refusal, plan
+from curation.fork_plan import Checkpoints, Plan, Refusal, corrected_decisions, plan
 from curation.objections import CORRECTED, objections
 from curation.proposals import Proposal, propose
+from curation.siblings import Sibling, propose_from
 from curation.worlds import World
 from environments.protocol import Blobs, EnvSpec
 from schemas.statements import Annotation, Finding, Statement
-from schemas.trajectory import Author, AuthorKind, ForkKind, Trajectory
+from schemas.trajectory import Author, AuthorKind, ForkKind
 
 REPAIR = Author("rule", "repair", "1")
 KINDS: tuple[ForkKind, ...] = ("clean", "recovery")
 FORKED = "forked"
 MAX_VALUE = 400  # characters of an annotation
 
+Siblings = Callable[[int], Sequence[Sibling]]
+"""Gives the decisions of other attempts that were taken at the same information as one of this trajectory's."""
+
 _CONFIRMING: frozenset[AuthorKind] = frozenset(("rule", "human", "environment"))
 
 
 class Result(NamedTuple):
-    """What came of one fork: the fork to be stored, or why there is none. A flaky one has both."""
+    """What came of one fork: the fork to be stored, or why there is none. A flaky one has both.
+
+    ``proposal`` is absent where nobody proposed anything.
+    """
 
     message: int
     kind: ForkKind
     fork: Forked | None = None
     refusal: Refusal | None = None
     executed: bool = False
+    proposal: Proposal | None = None
 
 
 class Repaired(NamedTuple):
@@ -78,13 +86,14 @@ def repair(
     *,
     proposals: Iterable[Proposal] = (),
     checkpoints: Checkpoints | None = None,
+    siblings: Siblings | None = None,
     revised: bool = False,
 ) -> Repaired:
     """Fork a trajectory at every decision with a confirmed finding, earliest first, whatever the outcome.
 
     The case holds the effective verifications, the findings are the effective ones. ``proposals`` are corrections of
-    this trajectory that were handed in; where there are some for a decision, no rule proposes for it. A person's is
-    also a finding. ``checkpoints`` defaults to the start state alone. The worlds are processes of one environment, at
+    this trajectory that were handed in; where there are some for a decision, no rule proposes for it, and where no rule
+    does, one of its ``siblings``. A person's is also a finding. ``checkpoints`` defaults to the start state alone. The worlds are processes of one environment, at
     least two. ``revised``: a better reading of the same attempt is stored.
     """
     findings, proposals = tuple(findings), tuple(proposals)
@@ -97,7 +106,7 @@ def repair(
     proposed = 0
     results: list[Result] = []
     for message, found in sorted(wrong.items()):
-        chosen = given.get(message) or _by_rule(case, found)
+        chosen = given.get(message) or _by_rule(case, found) or _by_sibling(case, found, siblings)
         proposed += bool(chosen)
         if not chosen:
             environmental = all(finding.label == "environment" for finding in found)
@@ -132,7 +141,7 @@ def fork_both(
         remains = refuse_effect(made[1], recovery.fork, clean.fork)
         if remains is not None:
             recovery = recovery._replace(fork=None, refusal=remains)
-    return clean, recovery
+    return clean._replace(proposal=proposal), recovery._replace(proposal=proposal)
 
 
 def confirmed(findings: Iterable[Finding]) -> list[Finding]:
@@ -165,21 +174,19 @@ def statements_of(case: Case, results: Iterable[Result], spec: EnvSpec) -> Itera
             again = Case(fork.id, fork.trajectory, case.tools, verifications=fork.verifications, spec=spec)
             diagnosis = diagnose(again)
             yield from diagnosis.verifications
-            undone = _compensating(fork.trajectory)
+            undone = set(corrected_decisions(fork.trajectory)[:-1])
             yield from (finding for finding in diagnosis.findings if finding.message not in undone)
     yield from said.values()
 
 
-def _compensating(fork: Trajectory) -> set[int]:
-    """The new decisions of a fork before its last one, which is the corrected call."""
-    point = 0 if fork.fork is None else fork.fork.branch_point
-    return {index for index, message in enumerate(fork.messages) if index >= point and message.tool_calls} - {
-        max(index for index, message in enumerate(fork.messages) if message.tool_calls)
-    }
-
-
 def _by_rule(case: Case, findings: Iterable[Finding]) -> list[Proposal]:
     first = next(filter(None, (propose(case, finding) for finding in findings)), None)
+    return [] if first is None else [first]
+
+
+def _by_sibling(case: Case, findings: Sequence[Finding], siblings: Siblings | None) -> list[Proposal]:
+    offered = () if siblings is None else siblings(findings[0].message)
+    first = next(filter(None, (propose_from(case, finding, offered) for finding in findings)), None)
     return [] if first is None else [first]
 
 

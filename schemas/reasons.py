@@ -87,6 +87,14 @@ NOT_RUN: dict[str, Reason] = {
     ),
 }
 
+VERSIONS: dict[str, Reason] = {
+    "one_task": Reason("The run tried one task only, so none is left to confirm a choice.", "Import more of the run."),
+    "nothing_agrees": Reason(
+        "In no version is any answer or outcome as logged.",
+        "Name the environment with the side-file key 'environment'.",
+    ),
+}
+
 REPAIR: dict[str, Reason] = {
     "no_proposal": Reason("Nothing in the record says what the right call is.", "Give one with --proposals FILE."),
     "no_call": Reason("The deviation is no call whose answer an environment gave.", "None: there is nothing to swap."),
@@ -141,6 +149,29 @@ REPAIR: dict[str, Reason] = {
         "A call of the fork reaches outside of the environment.", "Declare a world that stands in for it."
     ),
     "flaky": Reason("The new call was answered differently in another process.", "Make the environment repeatable."),
+}
+
+CONTINUATION: dict[str, Reason] = {
+    "final": Reason("The policy ended with a text and nobody speaks for the user.", "Name one with --user."),
+    "silent": Reason("The policy said nothing more.", "None needed."),
+    "user_ended": Reason("Whoever speaks for the user said nothing more.", "None needed."),
+    "budget": Reason("A limit of the parent's budget is reached.", "None: a fork gets no larger one."),
+    "budget_unknown": Reason(
+        "The parent's budget is not known, and the fork went on for as many decisions as the parent took.",
+        "Give the budget in a side file.",
+    ),
+    "disagreement": Reason(
+        "The worlds did not answer a call of the policy alike; it is not in the fork.",
+        "Make the environment repeatable.",
+    ),
+    "environment_fault": Reason(
+        "The environment failed at a call of the policy, or a world did not get to the fork.", "Fork again."
+    ),
+    "not_answered": Reason(
+        "A call of the policy has no answer here: it reaches outside, does not parse, or its answer is cut.",
+        "Let the policy make calls of the environment's tools.",
+    ),
+    "policy_error": Reason("The policy raised an error.", "Mend the policy."),
 }
 
 UNCHECKED: dict[str, Reason] = {
@@ -279,8 +310,10 @@ TABLES: dict[str, dict[str, Reason]] = {
     "A record enters with a warning": WARNINGS,
     "An answer cannot be compared (unverifiable)": UNVERIFIABLE,
     "A call is not executed again (not_run)": NOT_RUN,
+    "No version is chosen for a run": VERSIONS,
     "Arguments cannot be checked against their schema": UNCHECKED,
     "A repair is refused": REPAIR,
+    "A fork does not go on": CONTINUATION,
     "A call is not probed by wrong ones (environment power)": UNPROBED,
     "A row is refused": REFUSALS,
 }
