@@ -30,9 +30,13 @@ class Family(NamedTuple):
 
 FAMILIES = {
     "agentdojo": "environments.agentdojo:FAMILY",
+    "cassette": "environments.cassette:FAMILY",
+    "gymnasium": "environments.gymnasium:FAMILY",
     "tau_bench": "environments.tau_bench:FAMILY",
 }
-_RECORDED = frozenset(("agentdojo",))  # families that a log may name: nothing of the name is a path or a module
+_RECORDED = frozenset(
+    ("agentdojo", "gymnasium")
+)  # families that a log may name: nothing of the name is a path or a module
 
 
 class UnknownEnvironmentError(EnvironmentFailure):
