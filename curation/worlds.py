@@ -7,6 +7,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from environments.catalogue import find
+from environments.clock import RECORDED
 from environments.protocol import Blobs, Controls, EnvSpec, Session
 from environments.worker import Worker
 from schemas.objects import Snapshot
@@ -41,7 +42,7 @@ def open_worlds(name: str, controls: Controls | None = None, processes: int = PR
     Raises UnknownEnvironmentError.
     """
     spec = find(name).spec
-    given = controls or Controls()
+    given = controls or Controls(clock=RECORDED)
     with ExitStack() as stack:
 
         def start(number: int, clock: str, folder: str | None) -> Worker:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from environments.protocol import Blobs, CallResult, CheckResult, Controls, EnvSpec, StartError, Undo
+from environments.protocol import Blobs, CallResult, CheckResult, Controls, EnvSpec, Examples, StartError, Undo
 from environments.session import ToolSession, restore
 from environments.shop import (
     BOOKED,
@@ -179,6 +179,14 @@ class Booking:
     It answers calls that do not parse, as a service behind an HTTP interface does, so that recovery from a format
     error can be executed here (and, as inventory does not, only here).
     """
+
+    examples: Examples = (
+        ("get_stock", {"sku": "A17"}),
+        ("book", {"sku": "A17", "qty": 1}),
+        ("book", {"sku": "B17", "qty": 9}),
+        ("list_bookings", {}),
+        ("cancel", {"sku": "A17"}),
+    )
 
     def __init__(self) -> None:
         self.spec = EnvSpec(

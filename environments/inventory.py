@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from environments.json_state import JsonState
-from environments.protocol import Blobs, Controls, EnvSpec
+from environments.protocol import Blobs, Controls, EnvSpec, Examples
 from environments.session import ToolSession, restore
 from environments.shop import BOOKED, ERRORS, FAULTS, GET_STOCK, Item, parameters_of, stock_answer
 from environments.sources import code_digest
@@ -40,6 +40,12 @@ class Inventory:
 
     A call that does not parse is not answered here. ``book`` does not exist, so a claim to have booked is never true.
     """
+
+    examples: Examples = (
+        ("get_stock", {"sku": "A17"}),
+        ("get_stock", {"sku": "A17", "city": "Beijing"}),
+        ("get_stock", {"sku": "A18"}),
+    )
 
     def __init__(self) -> None:
         self.spec = EnvSpec(

@@ -18,6 +18,9 @@ Status = Literal["ok", "tool_error", "schema_error", "unknown_tool", "timeout", 
 Effect = Literal["read", "write", "external"]
 Determinism = Literal["pure", "seeded", "clocked", "external"]
 
+Examples = Sequence[tuple[str, Mapping[str, Any]]]
+"""Calls to try: pairs of a tool's name and its arguments."""
+
 _RANGES = {
     "seed": (0, 2**32 - 1),
     "hash_seed": (0, 2**32 - 1),
@@ -206,7 +209,10 @@ class Session(Protocol):
 
 
 class Environment(Protocol):
-    """A factory of worlds; stateless."""
+    """A factory of worlds; stateless.
+
+    Its attribute ``examples``, where there is one, holds calls to try at the default start.
+    """
 
     spec: EnvSpec
 

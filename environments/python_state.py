@@ -34,6 +34,7 @@ from environments.protocol import (
     Determinism,
     Effect,
     EnvSpec,
+    Examples,
     Fault,
     SnapshotError,
     StartError,
@@ -156,6 +157,7 @@ class PythonWorld:
         errors: tuple[type[Exception], ...] = (),
         check: Check | None = None,
         version: str = "1",
+        examples: Examples = (),
         tasks: str | None = None,
         determinism: Determinism = "pure",
         faults: tuple[Fault, ...] = (),
@@ -169,6 +171,7 @@ class PythonWorld:
         tools = (*(tool_of(function, effect, errors) for function, effect in declared), *tools)
         self.toolbox = Toolbox(*tools)
         self.check = check
+        self.examples = tuple(examples)
         self._start = start
         self._takes = arguments_of(start) if inspect.isfunction(start) else None
         self._kind = _kind_of(start)

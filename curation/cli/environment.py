@@ -2,7 +2,7 @@
 
 import typer
 
-from curation.cli import power
+from curation.cli import conformance, power
 
 app = typer.Typer(help="Make, check and measure environments.", no_args_is_help=True)
 
@@ -12,4 +12,6 @@ def environment() -> None:
     """Make, check and measure environments."""
 
 
+app.command("new")(conformance.new)
+app.command("check")(conformance.check)
 app.command("power")(power.power)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from curation.errors import UsageError
 
 if TYPE_CHECKING:
     from curation.store import Store
+    from environments.protocol import Controls
 
 FOLDER = ".curation"
 
@@ -37,6 +39,37 @@ EnvironmentOption = Annotated[
         callback=importable,
     ),
 ]
+
+
+ControlOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--control",
+        metavar="NAME=VALUE",
+        help="Hold something else fixed while calls execute; may be repeated. clock: an ISO time, recorded (the time "
+        "that the log gives; the default) or wall. Also seed, hash_seed, locale, time_zone, folder, timeout_s, cpu_s, "
+        "memory_bytes, file_bytes, max_output.",
+    ),
+]
+
+
+def read_controls(given: Sequence[str] | None) -> "Controls":
+    """Controls from NAME=VALUE pairs. Raises UsageError, and ControlError for a value that cannot be held."""
+    import msgspec
+
+    from environments.clock import RECORDED
+    from environments.protocol import Controls
+
+    held = {"clock": RECORDED}
+    for pair in given or ():
+        name, equals, value = pair.partition("=")
+        if not equals or name not in Controls.__struct_fields__:
+            raise UsageError(f"--control {pair!r} is no NAME=VALUE; names: {', '.join(Controls.__struct_fields__)}")
+        held[name] = value
+    try:
+        return msgspec.convert(held, Controls, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"--control: {error}") from None
 
 
 def open_store(uri: str | None) -> "Store":

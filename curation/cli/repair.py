@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from curation.cli.options import EnvironmentOption, JsonOption, StoreOption
+from curation.cli.options import ControlOption, EnvironmentOption, JsonOption, StoreOption
 
 
 def repair(
@@ -13,6 +13,7 @@ def repair(
     proposals: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="Corrections by people, in JSONL.")
     ] = None,
+    control: ControlOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -22,10 +23,10 @@ def repair(
     that the decision was wrong. Of several calls the last is the right one and those before take the mistake's effect
     back: the clean fork holds only the last, the recovery executes all in order, and its row trains the first.
     """
-    from curation.cli.options import open_store
+    from curation.cli.options import open_store, read_controls
     from curation.cli.output import finish
     from curation.jobs.repairing import repair_attempts
     from curation.proposals import read_proposals
 
     handed = read_proposals(proposals) if proposals else ()
-    finish(repair_attempts(open_store(store), environment, handed), as_json=as_json)
+    finish(repair_attempts(open_store(store), environment, handed, read_controls(control)), as_json=as_json)

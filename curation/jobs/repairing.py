@@ -15,6 +15,7 @@ from curation.store.lookup import resolve_trajectory
 from curation.store.supersede import superseding
 from curation.worlds import open_worlds
 from environments.blobs import MemoryBlobs
+from environments.protocol import Controls
 from schemas.statements import Statement
 
 
@@ -28,7 +29,9 @@ class RepairResult(msgspec.Struct):
     refused: dict[str, int]
 
 
-def repair_attempts(store: Store, environment: str, proposals: Sequence[ProposalLine] = ()) -> RepairResult:
+def repair_attempts(
+    store: Store, environment: str, proposals: Sequence[ProposalLine] = (), controls: Controls | None = None
+) -> RepairResult:
     """Fork every attempt of this environment at its confirmed findings, and at the decisions that ``proposals`` name.
 
     Proposals take the place of what a rule would propose for the same decision. Raises NotFoundError for one about a
@@ -39,7 +42,7 @@ def repair_attempts(store: Store, environment: str, proposals: Sequence[Proposal
     handed = _by_trajectory(store, proposals, known, environment)
     total = RepairResult(0, 0, 0, 0, {})
     for name, identities in found.items():
-        _repair_in(store, name, identities, handed, total)
+        _repair_in(store, name, identities, handed, total, controls)
     total.refused = dict(sorted(total.refused.items()))
     return total
 
@@ -50,9 +53,10 @@ def _repair_in(
     identities: Sequence[str],
     handed: Mapping[str, list[Proposal]],
     total: RepairResult,
+    controls: Controls | None,
 ) -> None:
     refused = Counter(total.refused)
-    with open_worlds(environment) as worlds, store.batch() as batch:
+    with open_worlds(environment, controls) as worlds, store.batch() as batch:
         for known in read_known(store, identities, environment):
             given = handed.get(known.case.trajectory_id, [])
             if not known.findings and not given:
