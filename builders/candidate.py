@@ -12,7 +12,7 @@ import msgspec
 
 from curation.diagnosis.evidence import ERRORS
 from curation.store.tables import check_name
-from schemas.levels import Level, level_of
+from schemas.levels import MAX_PLACEBO, Level, level_of
 from schemas.rows import Wanted
 from schemas.selection import Kind
 from schemas.statements import Execution, Finding, Layer, Outcome, Result, Verification
@@ -20,7 +20,6 @@ from schemas.tool_schema import check_arguments
 from schemas.trajectory import Correction, Message, ToolCall, decode
 
 FAULTS = frozenset(("timeout", "environment_fault"))
-MAX_PLACEBO = 0.2
 
 _FINDINGS = msgspec.json.Decoder(list[Finding])
 _VERIFICATIONS = msgspec.json.Decoder(list[Verification])

@@ -8,6 +8,9 @@ from schemas.statements import Layer, Result
 Level = Literal["none", "syntax", "semantics", "execution", "step", "task"]
 
 LEVELS: tuple[Level, ...] = get_args(Level)
+MAX_PLACEBO = 0.2
+"""A check that more wrong calls than this share pass too supports no correction."""
+
 _HOLDS: frozenset[Result] = frozenset(("passed", "not_applicable"))
 
 
