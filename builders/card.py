@@ -9,7 +9,7 @@ import msgspec
 from schemas.rows import TRAINING_COLUMNS, CompletionRow, PreferenceRow, Provenance
 from schemas.selection import Kind
 
-_TYPES: dict[Any, str] = {str: "string", int: "int64", float: "float64"}
+_TYPES: dict[Any, str] = {str: "string", int: "int64", float: "float64", bool: "bool"}
 
 
 def columns_of(kind: Kind) -> tuple[str, ...]:

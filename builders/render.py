@@ -70,7 +70,8 @@ def provenance(candidate: Candidate, kind: Kind, identity: str) -> Provenance:
     """Where a row comes from and how much of it is confirmed."""
     chosen, facts, fork = candidate.chosen, candidate.other or candidate.facts, candidate.chosen.trajectory.fork
     checks = list(chosen.checked_by(candidate.target.message, "execution"))
-    worlds = sorted({item.execution.environment for item in checks if item.execution is not None})
+    runs = list(chosen.executions(candidate.target.message))
+    worlds = sorted({run.environment for run in runs})
     placebo = [
         item.placebo
         for item in (*chosen.checked_by(candidate.target.message, "step"), *chosen.task_checks())
@@ -91,6 +92,7 @@ def provenance(candidate: Candidate, kind: Kind, identity: str) -> Provenance:
         env_snapshot=None if fork is None else fork.restore.snapshot,
         level=candidate.level(),
         placebo_rate=max(placebo, default=None),
+        informative=next((run.informative for run in runs if run.informative is not None), None),
         evidence=", ".join(sorted({item.author.kind for item in checks})),
         correction_source=None if author is None else _source(author),
         error_labels_json=_json(sorted({finding.label for finding in candidate.wrong_findings})),

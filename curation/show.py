@@ -34,6 +34,7 @@ class CallLine(msgspec.Struct):
     layer: str
     result: str
     match: str | None
+    informative: bool | None
     why: str
     author: str
 
@@ -62,6 +63,7 @@ class TrajectoryView(msgspec.Struct):
     fork_kind: str | None
     corrected_by: str | None
     restored_by: str | None
+    continued_by: str | None
     facts: dict[str, str]
     messages: list[Line]
     findings: list[FindingLine]
@@ -187,6 +189,7 @@ def _trajectory(store: Store, identity: str, build: str | None) -> TrajectoryVie
         fork_kind=fork.kind if fork else None,
         corrected_by=_correction(trajectory),
         restored_by=fork.restore.kind if fork else None,
+        continued_by=fork.continued_by if fork else None,
         facts={row["field"]: row["value"] for row in facts if row["field"] not in repairs},
         messages=message_lines(trajectory, 0, len(trajectory.messages), _LINE),
         findings=_findings(store, identity),
@@ -224,7 +227,8 @@ def _findings(store: Store, identity: str) -> list[FindingLine]:
 def _checks(store: Store, identity: str) -> list[CallLine]:
     rows = store.sql(
         """SELECT message, call, layer, result, match, reason, author_kind AS author,
-               from_json(record, '{"detail": "VARCHAR"}').detail AS detail
+               from_json(record, '{"detail": "VARCHAR"}').detail AS detail,
+               from_json(record, '{"execution": {"informative": "BOOLEAN"}}').execution.informative AS informative
            FROM effective_verifications WHERE trajectory = ? ORDER BY message NULLS LAST, call, layer""",
         [identity],
     ).to_pylist()
@@ -235,6 +239,7 @@ def _checks(store: Store, identity: str) -> list[CallLine]:
             row["layer"],
             row["result"],
             row["match"],
+            row["informative"],
             ": ".join(piece for piece in (row["reason"], row["detail"]) if piece),
             row["author"],
         )

@@ -29,6 +29,7 @@ HELD_OUT = ("test", "validation", "valid", "val", "dev", "eval", "heldout", "hel
 class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a row comes from and how much of it is confirmed; scalars only, absent values are null.
 
+    ``informative``: the corrected call was answered otherwise, or left another state, than the wrong one in its place.
     ``outcome`` is what is known of how the attempt ended that holds the trained decision; a fork has no end.
     """
 
@@ -45,6 +46,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     env_snapshot: str | None
     level: str
     placebo_rate: float | None
+    informative: bool | None
     evidence: str
     correction_source: str | None
     error_labels_json: str

@@ -13,7 +13,7 @@ from schemas.canonical import raw
 from schemas.reasons import REFUSALS
 from schemas.selection import Kind, Selection
 from schemas.statements import Annotation, Verification
-from schemas.trajectory import Answers, Author, Budget, Message, Part
+from schemas.trajectory import Answers, Author, Budget, Message, Part, Restore
 from tests.builders.desk import ENVIRONMENT, PERSON, RULE, Desk
 from tests.eight import TOOLS
 from tests.records import A17, A18, BAD, OK, REQUEST, Call, call
@@ -141,6 +141,14 @@ def _(desk: Desk) -> None:
     attempt = desk.attempt(REQUEST, SKU_IN_CITY, OK)
     desk.find(attempt)
     desk.fork(attempt, "clean", 1, A17, OK)
+
+
+@case("forward_only", "preference")
+def _(desk: Desk) -> None:
+    made = desk.records[clean(desk)]
+    assert made.fork is not None
+    forward = replace(made, fork=replace(made.fork, restore=Restore("none", "inventory@1")))
+    desk.confirm(desk.add(forward))
 
 
 @case("partial_context", "preference")
