@@ -82,11 +82,14 @@ class PythonState(JsonState[Any]):
         return value.model_dump(mode="json", round_trip=True) if hasattr(value, "model_dump") else value
 
     def refresh(self) -> None:
-        """Make the value the one that its JSON restores, so that it acts as every fork of it will: no list is held at
-        two places, no tuple became a list. Raises SnapshotError, with the place, where that is another state.
+        """Make the value the one that its JSON restores, so that it acts as every fork of it will: a list at two places
+        is two, a tuple is a list, NaN is null. Raises SnapshotError where it has no JSON, or restores to another state.
         """
-        again = self.restore(self.image(), type(self.value))
-        if again.digest() != self.digest():
+        try:
+            left, again = self.digest(), self.restore(self.image(), type(self.value))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise SnapshotError(f"the state is no JSON: {error}") from None
+        if again.digest() != left:
             place = first_change(self.value, again.value) or "its root"
             raise SnapshotError(f"the state at {place} does not survive its JSON; keep only values that JSON has")
         self.value = again.value
