@@ -121,9 +121,18 @@ def read_known(store: Store, identities: Sequence[str], environment: str | None 
 
 
 PLACED = Author("rule", "replay.confirmed", "1")
-UNNAMED = f"""(a.environment IS NULL OR a.trajectory_id IN (SELECT trajectory FROM effective_annotations
-    WHERE field = 'environment' AND author_kind = '{PLACED.kind}' AND author_name = '{PLACED.name}'))"""
+INFERRED = Author("rule", "replay.version", "1")
+
+
+def _environment_said_by(author: Author) -> str:
+    return f"""a.trajectory_id IN (SELECT trajectory FROM effective_annotations WHERE field = 'environment'
+        AND author_kind = '{author.kind}' AND author_name = '{author.name}')"""
+
+
+UNNAMED = f"(a.environment IS NULL OR {_environment_said_by(PLACED)})"
 """Of an attempt ``a``: no log, side file or person says which environment it is of; at most a replay did."""
+VERSION_INFERRED = _environment_said_by(INFERRED)
+"""Of an attempt ``a``: its environment's version was chosen for it, so that its own check verifies nothing."""
 
 _ORDER = "a.namespace, a.task, a.run, a.attempt, a.attempt_id"
 

@@ -6,24 +6,31 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from curation.jobs.cases import PLACED, UNNAMED, attempt_ids, places
+from curation.jobs.cases import PLACED, UNNAMED, VERSION_INFERRED, attempt_ids, places
 from curation.match import EQUAL
 from curation.replay import replay
 from curation.store import Store
 from curation.store.supersede import superseding
 from curation.worlds import World, open_worlds
 from environments.blobs import MemoryBlobs
+from environments.protocol import Controls
 from schemas.statements import Annotation, Verification
 from schemas.trajectory import Trajectory
 
 _CHUNK = 400
-_PROCESSES = 2
+PROCESSES = 2
+
+LOGGED = """SELECT trajectory, result FROM verifications
+    WHERE layer = 'task' AND message IS NULL AND author_kind IN ('log', 'side_file')
+      AND id NOT IN (SELECT unnest(supersedes) FROM verifications) AND result IN ('passed', 'failed')"""
+"""The outcomes that logs and side files give."""
 
 
 class ReplayResult(msgspec.Struct):
     """How the logged answers compare with the executed ones, by call; and outcomes with the task's own check, by run.
 
-    ``reasons`` counts the calls that are unverifiable or not run, ``passed_over`` the attempts of other environments.
+    ``reasons`` counts the calls that are unverifiable or not run, ``passed_over`` the attempts of other environments,
+    ``ungraded`` the runs whose version was inferred: their own outcomes chose it, so its check verifies none of them.
     """
 
     calls: int
@@ -38,9 +45,10 @@ class ReplayResult(msgspec.Struct):
     passed_over: int
     outcomes_agree: int
     outcomes_differ: int
+    ungraded: int
 
 
-def replay_attempts(store: Store, environment: str) -> ReplayResult:
+def replay_attempts(store: Store, environment: str, controls: Controls | None = None) -> ReplayResult:
     """Execute the calls of every attempt of this environment (see ``places``), and say what matched.
 
     An attempt that names no environment, of which a call is confirmed and none contradicted, is from now on one of
@@ -48,22 +56,27 @@ def replay_attempts(store: Store, environment: str) -> ReplayResult:
     executed before is superseded. Raises UnknownEnvironmentError, UsageError.
     """
     found = places(store, environment)
-    authors = [_replay_in(store, name, identities) for name, identities in found.items()]
+    authors = [_replay_in(store, name, identities, controls) for name, identities in found.items()]
     return _count(store, [identity for identities in found.values() for identity in identities], authors)
 
 
-def _replay_in(store: Store, environment: str, identities: Sequence[str]) -> str:
-    with open_worlds(environment, processes=_PROCESSES) as worlds, store.batch() as batch:
+def _replay_in(store: Store, environment: str, identities: Sequence[str], controls: Controls | None) -> str:
+    with open_worlds(environment, controls, processes=PROCESSES) as worlds, store.batch() as batch:
         for start in range(0, len(identities), _CHUNK):
             records = list(store.trajectories(identities[start : start + _CHUNK]))
-            found = _replay_apart(records, worlds)
+            inferred = _inferred(store, [identity for identity, _ in records])
+            found = [
+                item for item in execute(records, worlds) if item.layer != "task" or item.trajectory not in inferred
+            ]
             for statement in superseding(store, [*found, *_placed(store, found, environment)]):
                 batch.add_statement(statement)
         store.write(batch)
         return worlds[0].spec.id
 
 
-def _replay_apart(records: Sequence[tuple[str, Trajectory]], worlds: Sequence[World]) -> list[Verification]:
+def execute(records: Sequence[tuple[str, Trajectory]], worlds: Sequence[World]) -> list[Verification]:
+    """What executing records again verifies, each in one of the worlds, all at the same time."""
+
     def run(number: int) -> list[Verification]:
         blobs = MemoryBlobs()
         mine = records[number :: len(worlds)]
@@ -71,6 +84,14 @@ def _replay_apart(records: Sequence[tuple[str, Trajectory]], worlds: Sequence[Wo
 
     with ThreadPoolExecutor(len(worlds)) as pool:
         return [found for part in pool.map(run, range(len(worlds))) for found in part]
+
+
+def _inferred(store: Store, identities: Sequence[str]) -> frozenset[str]:
+    rows = store.sql(
+        f"SELECT trajectory_id FROM attempts a WHERE {VERSION_INFERRED} AND trajectory_id IN (SELECT unnest(?))",
+        [list(identities)],
+    )
+    return frozenset(rows["trajectory_id"].to_pylist())
 
 
 def _placed(store: Store, found: Sequence[Verification], environment: str) -> Iterator[Annotation]:
@@ -102,9 +123,7 @@ def _count(store: Store, identities: list[str], authors: list[str]) -> ReplayRes
     ).to_pylist()
     outcomes = store.sql(
         f"""WITH logged AS (
-                SELECT trajectory, result FROM verifications
-                WHERE layer = 'task' AND message IS NULL AND author_kind IN ('log', 'side_file')
-                  AND id NOT IN (SELECT unnest(supersedes) FROM verifications) AND result IN ('passed', 'failed')
+                {LOGGED}
             ), checked AS (
                 SELECT trajectory, result FROM effective_verifications
                 WHERE {mine} AND layer = 'task' AND message IS NULL
@@ -127,4 +146,5 @@ def _count(store: Store, identities: list[str], authors: list[str]) -> ReplayRes
         passed_over=len(attempt_ids(store)) - len(identities),
         outcomes_agree=outcomes["agree"],
         outcomes_differ=outcomes["differ"],
+        ungraded=len(_inferred(store, identities)),
     )

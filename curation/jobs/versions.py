@@ -1,0 +1,265 @@
+"""Which version of an environment recorded the runs of a store, where their logs do not say.
+
+All attempts of one run name have one version. Half of a run's tasks choose it: every version executes them, and the one
+with the most agreements (answers confirmed, outcomes that its task checks give as logged) is taken, of equal ones the
+newest. The tasks of the other half say how far to believe that.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from curation.errors import UsageError
+from curation.jobs.cases import INFERRED, PLACED, UNNAMED, VERSION_INFERRED, places
+from curation.jobs.replaying import LOGGED, PROCESSES, execute
+from curation.match import EQUAL
+from curation.store import Store
+from curation.store.supersede import superseding
+from curation.worlds import open_worlds
+from environments.catalogue import members, versions
+from environments.protocol import Controls
+from schemas.canonical import digest, encode
+from schemas.reasons import VERSIONS, sentence_of
+from schemas.statements import Annotation, Statement, Verification
+from schemas.trajectory import Reads
+
+_READS: tuple[Reads, ...] = ("observation", "state", "hidden_answer")
+
+
+class VersionScore(msgspec.Struct):
+    """How tasks of a run come out in one version: ``confirmed`` of the answers to ``calls``, and ``agree`` of the
+    ``outcomes`` that are both logged and checked.
+    """
+
+    run: str | None
+    version: str
+    calls: int = 0
+    confirmed: int = 0
+    outcomes: int = 0
+    agree: int = 0
+
+
+class RunVersion(msgspec.Struct):
+    """The version chosen for a run, null where ``why`` none could be; ``tied`` are the others that are just as good.
+
+    ``choosing`` and ``held_out`` count attempts, ``calls`` to ``agree`` those of the ``held_out``, in the version
+    chosen. ``placed`` attempts are from now on of that version, by rule.
+    """
+
+    run: str | None
+    version: str | None
+    why: str
+    tied: list[str]
+    choosing: int
+    held_out: int
+    calls: int
+    confirmed: int
+    outcomes: int
+    agree: int
+    placed: int
+
+
+class VersionResult(msgspec.Struct):
+    """What a search for versions found; ``scores`` are of the tasks that choose.
+
+    ``recorded``: every attempt names its version, so nothing was written. ``withdrawn`` counts task checks of earlier
+    replays that hold no more, since nobody's word says that theirs is the right version.
+    """
+
+    environment: str
+    seed: int
+    recorded: bool
+    withdrawn: int
+    runs: list[RunVersion]
+    scores: list[VersionScore]
+
+
+class _Attempt(msgspec.Struct):
+    id: str
+    run: str | None
+    task: str
+    world: str
+    named: bool
+
+
+class _Run(msgspec.Struct):
+    name: str | None
+    choosing: list[_Attempt]
+    held_out: list[_Attempt]
+
+
+Found = Mapping[tuple[str, str], Sequence[Verification]]  # by version and attempt
+
+
+def find_versions(store: Store, environment: str, seed: int = 0, controls: Controls | None = None) -> VersionResult:
+    """Choose the version of every run that does not record it, and say so of its attempts, by rule.
+
+    Their answers are then verified in that version. Their outcomes are not: what chose a version is not verified by it.
+    Where every attempt records its version, all are searched and nothing is written. Raises UnknownEnvironmentError,
+    and UsageError for an environment without versions and for a store without attempts of it.
+    """
+    known = versions(environment)
+    if not known or "@" in environment:
+        raise UsageError(f"{environment!r} leaves no version open: name a family of worlds alone, as in agentdojo")
+    attempts = _attempts(store, environment)
+    recorded = all(attempt.named for attempt in attempts)
+    runs = _runs([attempt for attempt in attempts if recorded or not attempt.named], seed)
+    logged = {row["trajectory"]: row["result"] for row in store.sql(LOGGED).to_pylist()}
+    found = _execute(
+        store, [(version, attempt) for version in known for run in runs for attempt in run.choosing], controls
+    )
+    scores = {run.name: [_score(run.name, version, run.choosing, found, logged) for version in known] for run in runs}
+    best = {run.name: _best(scores[run.name]) if run.held_out else [] for run in runs}
+    found |= _execute(
+        store, [(best[run.name][-1], attempt) for run in runs if best[run.name] for attempt in run.held_out], controls
+    )
+    return VersionResult(
+        environment,
+        seed,
+        recorded,
+        withdrawn=0 if recorded else _write(store, runs, best, found),
+        runs=[_line(run, best[run.name], found, logged, recorded=recorded) for run in runs],
+        scores=[score for of_run in scores.values() for score in of_run],
+    )
+
+
+def _attempts(store: Store, environment: str) -> list[_Attempt]:
+    """The attempts of all worlds of the family, each with its world's name without a version."""
+    worlds = {
+        identity: name.rpartition("@")[0]
+        for name, identities in places(store, environment).items()
+        for identity in identities
+    }
+    rows = store.sql(
+        f"""SELECT trajectory_id AS id, run, coalesce(namespace, '') AS namespace, coalesce(task, attempt_id) AS task,
+                NOT ({UNNAMED} OR {VERSION_INFERRED}) AS named
+            FROM attempts a WHERE trajectory_id IN (SELECT unnest(?))
+            ORDER BY run, namespace, task, variant, attempt, attempt_id""",
+        [list(worlds)],
+    )
+    return [
+        _Attempt(row["id"], row["run"], f"{row['namespace']}/{row['task']}", worlds[row["id"]], row["named"])
+        for row in rows.to_pylist()
+    ]
+
+
+def _runs(attempts: Iterable[_Attempt], seed: int) -> list[_Run]:
+    """The attempts by run, those of one task and all its variants in the same half."""
+    by_run: dict[str | None, list[_Attempt]] = defaultdict(list)
+    for attempt in attempts:
+        by_run[attempt.run].append(attempt)
+    runs = []
+    for name, mine in by_run.items():
+        tasks = sorted({attempt.task for attempt in mine}, key=lambda task: digest(encode([seed, task])))
+        first = set(tasks[: (len(tasks) + 1) // 2])
+        runs.append(_Run(name, [a for a in mine if a.task in first], [a for a in mine if a.task not in first]))
+    return runs
+
+
+def _execute(
+    store: Store, wanted: Iterable[tuple[str, _Attempt]], controls: Controls | None
+) -> dict[tuple[str, str], list[Verification]]:
+    """What attempts give in versions of their worlds; each version of a world in a process, some at the same time."""
+    tried: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for version, attempt in wanted:
+        tried[version, attempt.world].append(attempt.id)
+    records = dict(store.trajectories(sorted({identity for identities in tried.values() for identity in identities})))
+
+    def run(place: tuple[str, str]) -> list[Verification]:
+        version, world = place
+        (name,) = members(f"{world}@{version}")
+        with open_worlds(name, controls, processes=1) as worlds:
+            return execute([(identity, records[identity]) for identity in tried[place]], worlds)
+
+    found: dict[tuple[str, str], list[Verification]] = defaultdict(list)
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        for (version, _), items in zip(tried, pool.map(run, tried), strict=True):
+            for item in items:
+                found[version, item.trajectory].append(item)
+    return found
+
+
+def _score(
+    run: str | None, version: str, attempts: Iterable[_Attempt], found: Found, logged: Mapping[str, str]
+) -> VersionScore:
+    score = VersionScore(run, version)
+    for item in (item for attempt in attempts for item in found.get((version, attempt.id), ())):
+        if item.execution is not None:
+            score.calls += 1
+            score.confirmed += item.execution.match in EQUAL
+        elif item.layer == "task" and item.trajectory in logged:
+            score.outcomes += 1
+            score.agree += item.result == logged[item.trajectory]
+    return score
+
+
+def _best(scores: Sequence[VersionScore]) -> list[str]:
+    """The versions with the most agreements, oldest first; none where nothing agrees in any."""
+    most = max(score.confirmed + score.agree for score in scores)
+    return [score.version for score in scores if score.confirmed + score.agree == most > 0]
+
+
+def _line(run: _Run, best: list[str], found: Found, logged: Mapping[str, str], *, recorded: bool) -> RunVersion:
+    version = best[-1] if best else None
+    code = "" if version else "nothing_agrees" if run.held_out else "one_task"
+    score = _score(run.name, version or "", run.held_out, found, logged)
+    return RunVersion(
+        run=run.name,
+        version=version,
+        why=f"{code}: {sentence_of(VERSIONS, code)}" if code else "",
+        tied=best[:-1],
+        choosing=len(run.choosing),
+        held_out=len(run.held_out),
+        calls=score.calls,
+        confirmed=score.confirmed,
+        outcomes=score.outcomes,
+        agree=score.agree,
+        placed=0 if recorded or version is None else len(run.choosing) + len(run.held_out),
+    )
+
+
+def _write(store: Store, runs: Iterable[_Run], best: Mapping[str | None, list[str]], found: Found) -> int:
+    """The versions of all attempts and what executing them confirmed, and how many earlier task checks hold no more."""
+    said: list[Statement] = []
+    placed: list[str] = []
+    for run in runs:
+        for version in best[run.name][-1:]:
+            for attempt in (*run.choosing, *run.held_out):
+                world = f"{attempt.world}@{version}"
+                placed.append(attempt.id)
+                said.append(Annotation(attempt.id, "environment", world, INFERRED, _READS))
+                said.extend(item for item in found.get((version, attempt.id), ()) if item.execution is not None)
+    guesses = _standing(store, "annotations", f"field = 'environment' AND author_name = '{PLACED.name}'", placed)
+    checks = _standing(store, "verifications", "layer = 'task' AND author_kind = 'environment'", placed)
+    with store.batch() as batch:
+        for statement in superseding(store, said):
+            batch.add_statement(_replacing(statement, guesses))
+        for statement in _withdrawals(checks):
+            batch.add_statement(statement)
+        store.write(batch)
+    return sum(map(len, checks.values()))
+
+
+def _replacing(statement: Statement, guesses: Mapping[str, list[str]]) -> Statement:
+    """A version takes the place of the environment that an earlier replay was merely run in."""
+    if not isinstance(statement, Annotation) or statement.trajectory not in guesses:
+        return statement
+    return msgspec.structs.replace(statement, supersedes=(*statement.supersedes, *guesses[statement.trajectory]))
+
+
+def _withdrawals(checks: Mapping[str, list[str]]) -> Iterator[Verification]:
+    for identity, ids in checks.items():
+        yield Verification(identity, "task", "unknown", INFERRED, detail="version_inferred", supersedes=tuple(ids))
+
+
+def _standing(store: Store, table: str, condition: str, identities: list[str]) -> dict[str, list[str]]:
+    """The ids of statements that nothing has superseded, by what they are about."""
+    rows = store.sql(
+        f"""SELECT trajectory, list(id ORDER BY id) AS ids FROM {table}
+            WHERE {condition} AND trajectory IN (SELECT unnest(?))
+              AND id NOT IN (SELECT unnest(supersedes) FROM {table}) GROUP BY trajectory""",
+        [identities],
+    )
+    return {row["trajectory"]: row["ids"] for row in rows.to_pylist()}
