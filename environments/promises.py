@@ -16,8 +16,7 @@ from schemas.canonical import raw
 from schemas.objects import ToolSpec
 from schemas.trajectory import Task, ToolCall
 
-NO_TOOL = "no_such_tool"
-
+_NO_TOOL = "no_such_tool"
 _MOST_SHOWN = 4
 
 Outcome = Literal["passed", "failed", "not_tested"]
@@ -115,7 +114,7 @@ def _malformed(bench: Bench) -> Verdict:
     name, wrong = tool.name, []
     readable = ("schema_error",) if bench.spec.answers_malformed else ("refused",)
     cases: dict[str, tuple[ToolCall, tuple[str, ...]]] = {
-        f"an unknown tool: {NO_TOOL}": (make_call(0, NO_TOOL, {}), ("unknown_tool",)),
+        f"an unknown tool: {_NO_TOOL}": (make_call(0, _NO_TOOL, {}), ("unknown_tool",)),
         f"arguments that are no JSON: {name}": (ToolCall("0.0", name, "{", parse_error="cut off"), readable),
     }
     picky = next((tool for tool in bench.tried.tools if _requires(tool)), None)
@@ -237,7 +236,7 @@ def _differences(
 
 
 def _time_out(bench: Bench) -> Verdict:
-    call = make_call(0, NO_TOOL, {})
+    call = make_call(0, _NO_TOOL, {})
     wrong = []
     with bench.hurried.open(bench.start, MemoryBlobs()) as session:
         first, second = session.call((call, call))
@@ -253,7 +252,7 @@ def _closing(bench: Bench) -> Verdict:
     try:
         session.close()
         session.close()
-        [result] = session.call((make_call(0, NO_TOOL, {}),))
+        [result] = session.call((make_call(0, _NO_TOOL, {}),))
         if result.status != "refused":
             wrong.append(f"a call after closing is {result.status}, not refused")
         wrong.extend(_snapshot_after(session, "closing"))

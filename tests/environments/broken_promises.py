@@ -1,0 +1,117 @@
+"""Worlds that each break one promise, or declare that they do not make it."""
+
+import itertools
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from environments.json_state import JsonState
+from environments.protocol import Blobs, Controls, Determinism, EnvSpec, Undo
+from environments.python_state import PythonSession, PythonWorld
+from environments.session import ToolSession
+from environments.tools import Answer, Tool, Toolbox
+from schemas.objects import Snapshot
+from schemas.trajectory import Message, Task, ToolCall
+
+State = dict[str, int]
+LEFT = Path(__file__).with_name("left_outside")
+_counted = itertools.count()
+
+
+def count(state: State) -> int:
+    """Count."""
+    state["n"] += 1
+    return state["n"]
+
+
+def peek(state: State) -> int:
+    """Look."""
+    return state["n"]
+
+
+def peek_and_count(state: State) -> int:
+    """Look, and count the looks."""
+    return count(state)
+
+
+def divide(state: State, by: int) -> int:
+    """Divide."""
+    return state["n"] // by
+
+
+def order(state: State) -> list[str]:
+    """Names in no order."""
+    return list({"a", "b", "c", "d", "e", "f", "g", "h"})
+
+
+def now(state: State) -> float:
+    """The time."""
+    return time.time()
+
+
+def remember(state: State) -> int:
+    """How often it was asked, kept outside of the state."""
+    return next(_counted)
+
+
+def send(state: State) -> str:
+    """Reach outside."""
+    LEFT.write_text("sent")
+    return "sent"
+
+
+def toss(state: State, task: Task, messages: Sequence[Message]) -> bool:
+    return uuid.uuid4().int % 2 == 0
+
+
+def world(*, determinism: Determinism = "pure", **tools: object) -> PythonWorld:
+    return PythonWorld("w", {"n": 0}, determinism=determinism, **tools)  # type: ignore[arg-type]
+
+
+sound = world(reads=[peek], writes=[count])
+false_read = world(reads=[peek_and_count])
+idle_write = world(writes=[peek])
+breaks = world(reads=[divide], examples=[("divide", {"by": 0})])
+unordered = world(reads=[order])
+unordered_and_says_so = world(reads=[order], determinism="external")
+timed = world(reads=[now])
+timed_and_says_so = world(reads=[now], determinism="clocked")
+forgetful = world(reads=[remember])
+outside = world(reads=[peek], external=[send], examples=[("send", {})])
+tossed = PythonWorld("w", {"n": 0}, reads=[peek], check=toss)
+undeclared = world(reads=[peek], undo={"peek": Undo("count", {})}, rules=("no_such_rule@1",), examples=[("peek", {})])
+
+
+class Once(PythonSession):
+    """A session that cannot be closed twice, and goes on after it."""
+
+    def close(self) -> None:
+        if self._closed:
+            raise RuntimeError("closed already")
+        self._closed = True
+
+
+class ClosesOnce:
+    spec = sound.spec
+
+    def open(self, start: Task | Snapshot, controls: Controls, blobs: Blobs) -> Once:
+        inner = sound.open(start, controls, blobs)
+        return Once(sound, inner.state, controls, blobs)
+
+
+class Agreeable(ToolSession[JsonState[State]]):
+    """A session that answers whatever it is asked."""
+
+    def answer(self, call: ToolCall) -> Answer:
+        return Answer("ok", "1")
+
+
+class TakesAnything:
+    """It reads no parameters, answers tools it does not have, and has no snapshots."""
+
+    spec = EnvSpec("w", "1", "0", "pure", {}, restore="none")
+
+    def open(self, start: Task | Snapshot, controls: Controls, blobs: Blobs) -> Agreeable:
+        box = Toolbox(Tool("peek", "", {"type": "object"}, "read", peek))
+        return Agreeable(self.spec, box, JsonState({"n": 0}), controls, blobs)

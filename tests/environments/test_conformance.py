@@ -1,0 +1,111 @@
+import pytest
+
+from environments.catalogue import UnknownEnvironmentError
+from environments.conformance import Conformance, examine
+from environments.protocol import Controls, StartError
+from environments.trials import Trial
+from schemas.trajectory import Task
+from tests.environments.broken_promises import LEFT
+from tests.environments.calls import call, task
+
+BROKEN = "tests.environments.broken_promises"
+
+
+def results(found: Conformance) -> dict[str, str]:
+    return {line.test: line.result for line in found.tests}
+
+
+def failed(world: str) -> dict[str, str]:
+    found = examine(f"{BROKEN}:{world}")
+    assert found.failed == sum(result == "failed" for result in results(found).values())
+    return {line.test: line.detail for line in found.tests if line.result == "failed"}
+
+
+@pytest.mark.parametrize("name", ["inventory", "booking", f"{BROKEN}:sound"])
+def test_a_sound_world_breaks_no_promise_and_may_verify(name: str) -> None:
+    found = examine(name)
+    assert found.failed == 0, found.tests
+    assert found.passed + found.not_tested == len(found.tests)
+    assert found.may_verify.answers == "recorded answers by bytes"
+    assert found.may_verify.forks == "clean and recovery, from snapshots"
+
+
+def test_examining_twice_finds_the_same() -> None:
+    assert examine("booking") == examine("booking")
+
+
+@pytest.mark.parametrize(
+    ("world", "test", "seen"),
+    [
+        ("false_read", "reads", "peek_and_count {} changes the state and is declared read"),
+        ("breaks", "answers", "ZeroDivisionError"),
+        ("unordered", "other process", "order answers differently in another process"),
+        ("timed", "other time", "now answers differently at another time; declare determinism as clocked"),
+        ("forgetful", "snapshots", "remember answers differently after it was restored"),
+        ("undeclared", "declarations", "undo of 'peek', which is no write"),
+        ("undeclared", "declarations", "undo by 'count', which is no tool"),
+        ("undeclared", "declarations", "rule 'no_such_rule@1' does not exist"),
+        ("ClosesOnce", "closing", "RuntimeError: closed already"),
+        ("TakesAnything", "starts", "parameters 7 and {'no such parameter': 1} open a world"),
+        ("TakesAnything", "malformed calls", "an unknown tool: no_such_tool is ok, not unknown_tool"),
+        ("TakesAnything", "declarations", "tool 'peek' has no effect declared"),
+    ],
+)
+def test_a_broken_promise_is_found_and_named(world: str, test: str, seen: str) -> None:
+    assert seen in failed(world)[test]
+
+
+def test_a_check_that_says_something_else_each_time_is_found() -> None:
+    trials = [Trial(Task(), (call("peek"),) * number) for number in range(20)]
+    found = examine(f"{BROKEN}:tossed", trials=trials)
+    assert results(found)["task checks"] == "failed"
+    assert found.may_verify.outcomes == "none until the failed tests pass"
+
+
+def test_what_a_world_declares_that_it_does_not_promise_is_no_failure() -> None:
+    timed = examine(f"{BROKEN}:timed_and_says_so")
+    assert results(timed)["other time"] == "not_tested"
+    assert timed.failed == 0
+    assert "at the recorded time" in timed.may_verify.answers
+    moving = examine(f"{BROKEN}:unordered_and_says_so")
+    assert results(moving)["other process"] == "not_tested"
+    assert "of the tools that did not move" in moving.may_verify.answers
+
+
+def test_a_write_that_was_never_seen_to_change_anything_is_not_tested() -> None:
+    found = examine(f"{BROKEN}:idle_write")
+    assert results(found)["writes"] == "not_tested"
+    assert "peek" in next(line.detail for line in found.tests if line.test == "writes")
+
+
+def test_external_tools_are_never_executed() -> None:
+    found = examine(f"{BROKEN}:outside", trials=[Trial(Task(), (call("send"),))])
+    assert results(found)["external tools"] == "not_tested"
+    assert not LEFT.exists()
+
+
+def test_a_world_without_snapshots_may_only_go_forward() -> None:
+    found = examine(f"{BROKEN}:TakesAnything")
+    assert results(found)["snapshots"] == "not_tested"
+    assert found.may_verify.forks == "recovery only, forward from the present state"
+
+
+def test_starts_and_calls_of_a_log_are_tried_too() -> None:
+    start = task(stock={"X": {"city": "Bern", "stock": 5}}, wanted={"bookings": {"X": 2}})
+    found = examine("booking", trials=[Trial(start, (call("book", sku="X", qty=2),)), Trial(start, ())])
+    assert results(found)["task checks"] == "passed"
+    checked = next(line.detail for line in found.tests if line.test == "task checks")
+    assert checked.startswith("1 passed and 3 failed")
+    assert found.may_verify.outcomes == "outcomes of tasks, by their own checks"
+
+
+def test_the_controls_hold_where_the_examination_changes_nothing() -> None:
+    found = examine("booking", Controls(clock="wall", time_zone="Asia/Shanghai"))
+    assert results(found)["other process"] == "passed"
+
+
+def test_what_cannot_be_opened_is_not_examined() -> None:
+    with pytest.raises(UnknownEnvironmentError):
+        examine("shop")
+    with pytest.raises(StartError):
+        examine("booking", trials=[Trial(task(stok=1), ())])
