@@ -55,7 +55,7 @@ def test_each_kind_of_state_forks_and_acts_alike_in_both(name: str, blobs: Memor
             assert snapshot.digest == parent.state_digest()
             with world.open(snapshot, Controls(), blobs) as fork:
                 assert fork.state.value == parent.state.value
-                assert fork.snapshot() == snapshot
+                assert fork.snapshot().digest == snapshot.digest
                 expected = fork.call(moves[at:])
             assert parent.call([move])[0] == expected[0]
         assert parent.state_digest() == expected[-1].state_after
