@@ -65,7 +65,9 @@ READS = frozenset(
     """.split()
 )
 UNDO = {"invite_user_to_slack": Undo("remove_user_from_slack", {"user": ("arguments", "user")})}
-RULES = ("outer_whitespace@1", "clock@1")
+CLOCKED = frozenset(("travel", "workspace"))  # suites whose tools read the clock, and order participants as sets do
+RULES = ("outer_whitespace@1", "pydantic_url@1")
+MOVING = ("clock@1", "set_order@1")
 
 _PACKAGES = ("agentdojo", "deepdiff", "email-validator", "pydantic", "pydantic_core", "PyYAML")
 _SOURCES = (
@@ -164,10 +166,10 @@ class Suite:
             id=f"agentdojo:{name}",
             version=version,
             code_digest=_code_digest(name),
-            determinism="clocked" if name in ("travel", "workspace") else "pure",
+            determinism="clocked" if name in CLOCKED else "pure",
             effects=self.toolbox.effects,
             undo={tool: undo for tool, undo in UNDO.items() if tool in self.runtime.functions},
-            rules=RULES,
+            rules=RULES + MOVING if name in CLOCKED else RULES,
             tasks=f"agentdojo:{name}",
         )
 
