@@ -15,7 +15,7 @@ from curation.diagnosis.arguments import arguments_of
 from schemas.canonical import encode, raw
 from schemas.statements import Power, Verification
 from schemas.tool_schema import check_arguments
-from schemas.trajectory import Author, Reads, ToolCall, Trajectory
+from schemas.trajectory import Author, Reads, ToolCall
 
 CheckName = Literal["no_error", "match", "step", "task"]
 CHECKS: tuple[CheckName, ...] = get_args(CheckName)
@@ -103,21 +103,6 @@ def pool(powers: Iterable[Power]) -> Rates:
         counted[0] += power.wrong
         counted[1] += power.passed
     return {(check, tool): Power(check, tool, *counted) for (check, tool), counted in sorted(wrong.items())}
-
-
-def with_placebo(check: Verification, fork: Trajectory, rates: Rates) -> Verification:
-    """A step or task check of a fork with the share of wrong calls of the corrected call's tool that it passes too.
-
-    That of the last new decision for a step, of all of them for the task: the largest of what is measured.
-    """
-    if check.layer not in ("step", "task") or check.author.kind != "environment" or fork.fork is None:
-        return check
-    point = fork.fork.branch_point if check.message is None else check.message
-    last = len(fork.messages) if check.message is None else check.message + 1
-    tools = {call.name for message in fork.messages[point:last] for call in message.tool_calls}
-    found = [rates[check.layer, tool] for tool in sorted(tools) if (check.layer, tool) in rates]
-    shares = [power.passed / power.wrong for power in found]
-    return replace(check, placebo=max(shares, default=None))
 
 
 def _first(seed: str, values: Mapping[bytes, Any]) -> Iterable[tuple[bytes, Any]]:

@@ -93,8 +93,8 @@ def repair(
 
     The case holds the effective verifications, the findings are the effective ones. ``proposals`` are corrections of
     this trajectory that were handed in; where there are some for a decision, no rule proposes for it, and where no rule
-    does, one of its ``siblings``. A person's is also a finding. ``checkpoints`` defaults to the start state alone. The worlds are processes of one environment, at
-    least two. ``revised``: a better reading of the same attempt is stored.
+    does, one of its ``siblings``. A person's is also a finding. ``checkpoints`` defaults to the start state alone. The
+    worlds are processes of one environment, at least two. ``revised``: a better reading of the same attempt is stored.
     """
     findings, proposals = tuple(findings), tuple(proposals)
     given: dict[int, list[Proposal]] = {}

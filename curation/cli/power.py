@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from curation.cli.options import JsonOption, StoreOption, importable
+from curation.cli.options import ControlOption, JsonOption, StoreOption, importable
 
 
 def power(
@@ -16,6 +16,7 @@ def power(
         int | None, typer.Option(min=1, metavar="N", help="Right calls to try in each world. [default: all]")
     ] = None,
     seed: Annotated[int, typer.Option(help="Sets which calls and values are tried.")] = 0,
+    control: ControlOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -25,9 +26,10 @@ def power(
     a value that the same tool and argument has elsewhere, in the same state; then the rest of the run follows. A check
     that more than one in five wrong calls pass supports no correction from then on.
     """
-    from curation.cli.options import open_store
+    from curation.cli.options import open_store, read_controls
     from curation.cli.output import finish
     from curation.jobs.powering import measure_power
 
-    result = measure_power(open_store(store), environment, values=values, limit=limit, seed=seed)
+    controls = read_controls(control)
+    result = measure_power(open_store(store), environment, controls, values=values, limit=limit, seed=seed)
     finish(result, as_json=as_json)

@@ -5,6 +5,7 @@ import msgspec
 from curation.continuation import Continued, Players, continue_fork
 from curation.jobs.cases import place_of, read_known
 from curation.jobs.checkpoints import checkpoints_of
+from curation.jobs.placebos import read_rates
 from curation.jobs.repairing import store_forks
 from curation.objections import objections
 from curation.proposals import Proposal
@@ -86,7 +87,8 @@ def fork_attempt(
             *statements_of(case, [*results, *longer], worlds[0].spec),
             *(fact for _, done in continued for fact in done.statements),
         ]
-        store_forks(store, batch, [result.fork for result in (*results, *longer) if result.fork is not None], said)
+        made = [result.fork for result in (*results, *longer) if result.fork is not None]
+        store_forks(store, batch, made, said, read_rates(store, worlds[0].spec))
         store.write(batch)
     lines = [_continued_line(kind, done) for kind, done in continued]
     return ForkResult(proposal.trajectory, proposal.message, [_line(result) for result in results], lines)

@@ -18,7 +18,7 @@ from curation.store import Store
 from curation.store.supersede import superseding
 from curation.worlds import World, open_worlds
 from environments.blobs import MemoryBlobs
-from environments.protocol import Effect
+from environments.protocol import Controls, Effect
 from schemas.statements import Power
 from schemas.trajectory import ToolCall, Trajectory
 
@@ -84,7 +84,13 @@ class _Asked(NamedTuple):
 
 
 def measure_power(
-    store: Store, environment: str, *, values: int = 3, limit: int | None = None, seed: int = 0
+    store: Store,
+    environment: str,
+    controls: Controls | None = None,
+    *,
+    values: int = 3,
+    limit: int | None = None,
+    seed: int = 0,
 ) -> PowerResult:
     """Execute wrong calls in the place of right ones, and count which checks they pass (``curation.power.CHECKS``).
 
@@ -97,12 +103,13 @@ def measure_power(
     measured: list[tuple[Effect, Measured]] = []
     for name, identities in places(store, environment).items():
         result.attempts += len(identities)
-        effects = _measure_in(store, name, identities, _Asked(values, limit, seed), result, unprobed)
+        with open_worlds(name, controls, processes=_PROCESSES) as worlds:
+            spec = worlds[0].spec
+            _measure_in(store, name, identities, worlds, _Asked(values, limit, seed), result, unprobed)
         with store.batch() as batch:
-            result.forks += rename_placebos(store, batch, identities, read_rates(store, identities))
+            result.forks += rename_placebos(store, batch, spec, read_rates(store, spec))
             store.write(batch)
-        found = read_measured(store, identities)
-        measured.extend((effects.get(item.power.tool, "read"), item) for item in found)
+        measured.extend((spec.effects.get(item.power.tool, "read"), item) for item in read_measured(store, spec))
     result.unprobed = dict(sorted((+unprobed).items()))
     result.totals = list(_shares((power, "", "", "") for _, (power, _) in measured))
     result.by_effect = list(_shares((item.power, "", effect, _read(item)) for effect, item in measured))
@@ -114,38 +121,38 @@ def _measure_in(
     store: Store,
     environment: str,
     identities: Sequence[str],
+    worlds: Sequence[World],
     asked: _Asked,
     result: PowerResult,
     unprobed: Counter[str],
-) -> Mapping[str, Effect]:
+) -> None:
     known = _known_right(store, identities)
+    if not known:
+        return
     values = values_of(
         call
         for _, record in store.trajectories(identities)
         for message in record.messages
         for call in message.tool_calls
     )
-    with open_worlds(environment, processes=_PROCESSES) as worlds, store.batch() as batch:
-        effects = worlds[0].spec.effects
-        if known:
-            found = list(_right_calls(store, known, environment, values, worlds[0], asked))
-            chosen = [right for right in found if right.wrong]
-            unprobed["no_other_value"] += len(found) - len(chosen)
-            chosen.sort(key=lambda right: order(str(asked.seed), right.identity, right.call.uid))
-            unprobed["over_limit"] += len(chosen[asked.limit :]) if asked.limit is not None else 0
-            chosen = chosen[: asked.limit]
-            done = _probe_apart(chosen, worlds)
-            made = [item for identity, probed in done.items() for item in statements(identity, probed.probes)]
-            for statement in superseding(store, made):
-                batch.add_statement(statement)
-            for probed in done.values():
-                unprobed.update(probed.unprobed)
-            result.known_right += len(known)
-            result.calls += len(found)
-            result.probed += len({(item.trajectory, item.call) for item in made})
-            result.wrong_calls += sum(len(probed.probes) for probed in done.values())
+    found = list(_right_calls(store, known, environment, values, worlds[0], asked))
+    chosen = [right for right in found if right.wrong]
+    unprobed["no_other_value"] += len(found) - len(chosen)
+    chosen.sort(key=lambda right: order(str(asked.seed), right.identity, right.call.uid))
+    if asked.limit is not None:
+        unprobed["over_limit"] += len(chosen[asked.limit :])
+    done = _probe_apart(chosen[: asked.limit], worlds)
+    made = [item for identity, probed in done.items() for item in statements(identity, probed.probes)]
+    with store.batch() as batch:
+        for statement in superseding(store, made):
+            batch.add_statement(statement)
         store.write(batch)
-    return effects
+    for probed in done.values():
+        unprobed.update(probed.unprobed)
+    result.known_right += len(known)
+    result.calls += len(found)
+    result.probed += len({(item.trajectory, item.call) for item in made})
+    result.wrong_calls += sum(len(probed.probes) for probed in done.values())
 
 
 def _known_right(store: Store, identities: Sequence[str]) -> list[str]:

@@ -2,48 +2,91 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
 from curation.errors import UsageError
 from curation.fork import Forked
-from curation.jobs.cases import places, read_known
+from curation.jobs.cases import Known, places, read_known
+from curation.jobs.placebos import read_rates, with_placebo
+from curation.jobs.siblings import Place, find_siblings, read_siblings
+from curation.known_right import RightCall, known_right, refuse_right
+from curation.power import Rates
 from curation.proposals import Proposal, ProposalLine
-from curation.repair import repair
+from curation.repair import Result, repair
+from curation.siblings import Sibling
 from curation.store import Batch, Store
 from curation.store.lookup import resolve_trajectory
 from curation.store.supersede import superseding
 from curation.worlds import open_worlds
 from environments.blobs import MemoryBlobs
-from environments.protocol import Controls
-from schemas.statements import Statement
+from environments.protocol import Controls, EnvSpec
+from schemas.levels import MAX_PLACEBO
+from schemas.statements import Layer, Statement, Verification
+
+
+class Yield(msgspec.Struct):
+    """What came of the corrections of one kind of author.
+
+    Of the ``verified`` forks ``at_step`` pass the task's check where they did not before, by a check that not more than
+    one in five wrong calls pass, and ``at_task`` pass it at the end of a whole run: a local pass is none of the task.
+    """
+
+    proposed: int = 0
+    executed: int = 0
+    verified: int = 0
+    at_step: int = 0
+    at_task: int = 0
+    refused: dict[str, int] = {}
 
 
 class RepairResult(msgspec.Struct):
-    """What came of the wrong decisions: each gives a clean fork and a recovery, verified or refused with one reason."""
+    """What came of the wrong decisions: each gives a clean fork and a recovery, verified or refused with one reason.
 
-    failures: int
-    proposed: int
-    executed: int
-    verified: int
-    refused: dict[str, int]
+    ``authors`` tells it by who proposed. ``known_right`` calls were confirmed, no errors, and of attempts that passed
+    their task: ``false_corrections`` of them would be changed, ``false_corrections_verified`` by a fork that is
+    verified; ``false_refusals`` could never be proposed but by a person, by reason in ``falsely_refused``.
+    """
+
+    failures: int = 0
+    proposed: int = 0
+    executed: int = 0
+    verified: int = 0
+    known_right: int = 0
+    false_corrections: int = 0
+    false_corrections_verified: int = 0
+    false_refusals: int = 0
+    false_correction_rate: float | None = None
+    false_refusal_rate: float | None = None
+    refused: dict[str, int] = {}
+    falsely_refused: dict[str, int] = {}
+    authors: dict[str, Yield] = {}
 
 
 def repair_attempts(
-    store: Store, environment: str, proposals: Sequence[ProposalLine] = (), controls: Controls | None = None
+    store: Store,
+    environment: str,
+    proposals: Sequence[ProposalLine] = (),
+    controls: Controls | None = None,
+    *,
+    siblings: bool = True,
 ) -> RepairResult:
     """Fork every attempt of this environment at its confirmed findings, and at the decisions that ``proposals`` name.
 
-    Proposals take the place of what a rule would propose for the same decision. Raises NotFoundError for one about a
-    trajectory that is not there, UsageError for one about no attempt of this environment.
+    Proposals take the place of what a rule would propose for the same decision; where no rule proposes anything,
+    another attempt's call at equal information does, unless ``siblings`` is false. Raises NotFoundError for a proposal
+    about a trajectory that is not there, UsageError for one about no attempt of this environment.
     """
     found = places(store, environment)
     known = {identity for identities in found.values() for identity in identities}
     handed = _by_trajectory(store, proposals, known, environment)
-    total = RepairResult(0, 0, 0, 0, {})
+    total = RepairResult()
     for name, identities in found.items():
-        _repair_in(store, name, identities, handed, total, controls)
-    total.refused = dict(sorted(total.refused.items()))
+        _repair_in(store, name, identities, handed, total, controls, siblings=siblings)
+    if total.known_right:
+        total.false_correction_rate = total.false_corrections / total.known_right
+        total.false_refusal_rate = total.false_refusals / total.known_right
     return total
 
 
@@ -54,31 +97,108 @@ def _repair_in(
     handed: Mapping[str, list[Proposal]],
     total: RepairResult,
     controls: Controls | None,
+    *,
+    siblings: bool,
 ) -> None:
-    refused = Counter(total.refused)
+    offered = find_siblings(store, identities) if siblings else {}
     with open_worlds(environment, controls) as worlds, store.batch() as batch:
+        rates = read_rates(store, worlds[0].spec)
         for known in read_known(store, identities, environment):
             given = handed.get(known.case.trajectory_id, [])
-            if not known.findings and not given:
-                continue
-            done = repair(known.case, known.findings, worlds, MemoryBlobs(), proposals=given, revised=known.revised)
-            store_forks(store, batch, done.forks, done.statements)
-            total.failures += done.failures
-            total.proposed += done.proposed
-            total.executed += done.executed
-            total.verified += done.verified
-            refused.update(done.refused)
+            results: tuple[Result, ...] = ()
+            if known.findings or given:
+                done = repair(
+                    known.case,
+                    known.findings,
+                    worlds,
+                    MemoryBlobs(),
+                    proposals=given,
+                    siblings=partial(_siblings_of, store, environment, known.case.trajectory_id, offered),
+                    revised=known.revised,
+                )
+                store_forks(store, batch, done.forks, done.statements, rates)
+                results = done.results
+                total.failures += done.failures
+                total.proposed += done.proposed
+            _count_results(total, results, rates)
+            _count_known_right(total, known, results, worlds[0].spec)
         store.write(batch)
-    total.refused = dict(refused)
 
 
-def store_forks(store: Store, batch: Batch, forks: Iterable[Forked], statements: Iterable[Statement]) -> None:
-    """Add forks with what they refer to, and statements that take the place of those in their slots."""
+def _count_results(total: RepairResult, results: Sequence[Result], rates: Rates) -> None:
+    """Add what came of some forks, in all and by who proposed them."""
+    total.executed += sum(result.executed for result in results)
+    total.verified += sum(result.refusal is None for result in results)
+    total.refused = _added(total.refused, results)
+    for kind in sorted({result.proposal.author.kind for result in results if result.proposal is not None}):
+        mine = [item for item in results if item.proposal is not None and item.proposal.author.kind == kind]
+        verified = [item.fork for item in mine if item.fork is not None and item.refusal is None]
+        counted = total.authors.setdefault(kind, Yield())
+        counted.proposed += sum(item.kind == "clean" for item in mine)  # each gives two results
+        counted.executed += sum(item.executed for item in mine)
+        counted.verified += len(verified)
+        counted.at_step += sum(_passes(fork, "step", rates) for fork in verified)
+        counted.at_task += sum(_passes(fork, "task", rates) for fork in verified)
+        counted.refused = _added(counted.refused, mine)
+
+
+def _added(counts: Mapping[str, int], results: Iterable[Result]) -> dict[str, int]:
+    refused = Counter(result.refusal.code for result in results if result.refusal is not None)
+    return dict(sorted((Counter(counts) + refused).items()))
+
+
+def _passes(fork: Forked, layer: Layer, rates: Rates) -> bool:
+    """Whether a check passes that is not known to let by too many wrong calls."""
+    checks = (with_placebo(item, fork.trajectory, rates) for item in fork.verifications if item.layer == layer)
+    return any(item.result == "passed" and (item.placebo or 0) <= MAX_PLACEBO for item in checks)
+
+
+def _count_known_right(total: RepairResult, known: Known, results: Sequence[Result], spec: EnvSpec) -> None:
+    for right in known_right(known.case, known.findings):
+        total.known_right += 1
+        changed = [item for item in results if _changes(item, right)]
+        total.false_corrections += bool(changed)
+        total.false_corrections_verified += any(item.refusal is None for item in changed)
+        refusal = refuse_right(known.case, right, spec)
+        if refusal is not None:
+            total.false_refusals += 1
+            total.falsely_refused[refusal.code] = total.falsely_refused.get(refusal.code, 0) + 1
+
+
+def _changes(result: Result, right: RightCall) -> bool:
+    """Whether somebody but a person proposed another call in the place of a right one."""
+    proposal = result.proposal
+    if proposal is None or proposal.author.kind == "human" or proposal.message != right.message:
+        return False
+    return proposal.call in (None, right.call.uid)
+
+
+def _siblings_of(
+    store: Store, environment: str, trajectory: str, offered: Mapping[tuple[str, int], Sequence[Place]], message: int
+) -> Sequence[Sibling]:
+    return tuple(read_siblings(store, environment, offered.get((trajectory, message), ())))
+
+
+def store_forks(
+    store: Store, batch: Batch, forks: Iterable[Forked], statements: Iterable[Statement], rates: Rates
+) -> None:
+    """Add forks with what they refer to, and statements that take the place of those in their slots.
+
+    The checks of the forks name the measured rates.
+    """
+    forks = tuple(forks)
+    records = {fork.id: fork.trajectory for fork in forks}
     for fork in forks:
         batch.add_trajectory(fork.trajectory)
         for item in fork.objects:
             batch.add_object(item)
-    for statement in superseding(store, statements):
+    named = (
+        with_placebo(item, records[item.trajectory], rates)
+        if isinstance(item, Verification) and item.trajectory in records
+        else item
+        for item in statements
+    )
+    for statement in superseding(store, named):
         batch.add_statement(statement)
 
 
