@@ -15,7 +15,7 @@ import msgspec
 
 from environments.protocol import SnapshotError
 from environments.sqlite_image import objects_of
-from environments.sqlite_rows import Change, Row, Table, quoted
+from environments.sqlite_rows import Change, Row, Table, packed, quoted
 from environments.sqlite_state import PRAGMAS, SqliteState, sequence_of
 from schemas.canonical import encode
 from schemas.trajectory import Record
@@ -95,8 +95,13 @@ def _changeset(state: SqliteState, changes: dict[tuple[str, Row], Change]) -> by
             for kind, name, _, sql in objects_of(state.connection):
                 if kind == "table" and name in touched:
                     scratch.execute(sql)
-            before = [(tables[name], change.before) for (name, _), change in changes.items() if change.before]
-            after = [(tables[name], change.after) for (name, _), change in changes.items() if change.after]
+            moved = sorted(
+                (name, packed(*key), change)
+                for (name, key), change in changes.items()
+                if change.before is None or change.after is None or packed(*change.before) != packed(*change.after)
+            )
+            before = [(tables[name], change.before) for name, _, change in moved if change.before is not None]
+            after = [(tables[name], change.after) for name, _, change in moved if change.after is not None]
             _fill(scratch, before)
             session = apsw.Session(scratch, "main")
             session.attach()

@@ -66,7 +66,7 @@ class Rows:
         self.tables: dict[str, Table] = {}
         self.trees: dict[str, Tree] = {}
         self.changes: dict[tuple[str, Row], Change] | None = None
-        connection.create_function(_PACK, -1, _pack, deterministic=True)
+        connection.create_function(_PACK, -1, packed, deterministic=True)
         self._read_schema()
         self.trees = dict(known) if known is not None else self._read_all()
         self.start_over()
@@ -125,7 +125,7 @@ class Rows:
         run(f"CREATE TEMP TABLE IF NOT EXISTS {_NOTES} (source TEXT, before BLOB, after BLOB)")
         run(f"DELETE FROM {_NOTES}")
         for number, table in enumerate(self.tables.values() if self._tracked else ()):
-            before, after = (_packed(prefix, table) for prefix in ("old", "new"))
+            before, after = (_call_of(prefix, table) for prefix in ("old", "new"))
             name = "'" + table.name.replace("'", "''") + "'"
             for event, values in (
                 ("INSERT", f"NULL, {after}"),
@@ -143,7 +143,7 @@ class Rows:
         for table in self.tables.values():
             columns = ", ".join(map(quoted, table.columns))
             rows = self._connection.each(f"SELECT {columns} FROM main.{quoted(table.name)}")
-            found[table.name] = fold(EMPTY, [_hash(_pack(*row)) for row in rows])
+            found[table.name] = fold(EMPTY, [_hash(packed(*row)) for row in rows])
         return found
 
     def _follow(self) -> None:
@@ -177,11 +177,11 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _packed(prefix: str, table: Table) -> str:
+def _call_of(prefix: str, table: Table) -> str:
     return f"{_PACK}({', '.join(f'{prefix}.{quoted(column)}' for column in table.columns)})"
 
 
-def _pack(*row: Any) -> bytes:
+def packed(*row: Any) -> bytes:
     """Bytes that tell integer, real, text, blob and null apart."""
     return msgspec.msgpack.encode(row)
 
