@@ -1,0 +1,52 @@
+"""Policies to be loaded by module:attr."""
+
+from collections.abc import Sequence
+
+from curation.policies.policy import Call, Response
+from schemas.objects import ToolSpec
+from schemas.trajectory import Message, Usage, text_of
+
+
+class Restless:
+    """It looks at the bookings again and again, and says what each turn costs."""
+
+    name = "restless"
+    version = "2"
+    model = "clockwork-1"
+
+    def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Response:
+        return Response(calls=(Call("list_bookings", {}),), usage=Usage(10, 5, 0.25))
+
+
+class Echo:
+    """It repeats the last message, after what it was offered."""
+
+    name = "echo"
+    version = "1"
+
+    def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Response:
+        return Response(f"{', '.join(sorted(tool.name for tool in tools))}: {text_of(messages[-1].content)}")
+
+
+class Broken:
+    name = "broken"
+    version = "0"
+
+    def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Response:
+        raise ConnectionError("nobody there")
+
+
+class Once:
+    """A person who asks one more thing."""
+
+    name = "once"
+    version = "1"
+
+    def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Response:
+        assert tools == ()
+        asked = [message for message in messages if message.role == "user"]
+        return Response("And what is booked?" if len(asked) == 1 else None)
+
+
+class Nameless:
+    version = "1"
