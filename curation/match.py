@@ -50,13 +50,11 @@ def match_message(message: Message, executed: CallResult, spec: EnvSpec, others:
     how the shown one compares. A shown text alone that a mediator changed cannot be compared, unless the environment
     has the same mediator; one that the log marks as cut (``truncated``) cannot either.
     """
-    if message.raw is not None:
-        return _with_shown(match(message.raw, executed, spec, others), message, executed)
-    if isinstance(message.content, tuple) and any(part.text is None for part in message.content):
+    logged = answer_text(message)
+    if logged is None:
         return Verdict("unverifiable", "not_text")
-    logged = text_of(message.content)
-    if not logged and message.error is not None:
-        logged = message.error.message
+    if message.raw is not None:
+        return _with_shown(match(logged, executed, spec, others), message, executed)
     if message.actor is None and not _marked_as_cut(message):
         return match(logged, executed, spec, others)
     verdict = match(logged, executed, spec)
@@ -67,6 +65,18 @@ def match_message(message: Message, executed: CallResult, spec: EnvSpec, others:
     if executed.mediator == message.actor and executed.shown == logged:
         return Verdict("equal_bytes", detail=f"as {message.actor!r} showed it")
     return Verdict("unverifiable", "mediated", detail=f"the log holds what {message.actor!r} made of the answer")
+
+
+def answer_text(message: Message) -> str | None:
+    """The text of a tool message that counts as the answer: the raw one, else what was shown, else the error that the
+    log keeps apart. None where a part is no text.
+    """
+    if message.raw is not None:
+        return message.raw
+    if isinstance(message.content, tuple) and any(part.text is None for part in message.content):
+        return None
+    shown = text_of(message.content)
+    return message.error.message if not shown and message.error is not None else shown
 
 
 def match(logged: str, executed: CallResult, spec: EnvSpec, others: Iterable[CallResult] = ()) -> Verdict:
@@ -95,10 +105,8 @@ def match(logged: str, executed: CallResult, spec: EnvSpec, others: Iterable[Cal
         return _forgiven(settled, logged, used)
     if settled.outcome == "volatile_only":
         return Verdict("unverifiable", "volatile_only", detail=settled.detail)
-    differences = _differences(logged, executed.raw)
-    paths = ", ".join(evidence.path or "the whole answer" for evidence in differences)
-    detail = _joined(f"the answer differs at {paths}", settled.detail)
-    return Verdict("different", detail=detail, evidence=differences)
+    where, differences = _differences(logged, executed.raw)
+    return Verdict("different", detail=_joined(f"the answer differs at {where}", settled.detail), evidence=differences)
 
 
 def _excuse(logged: str, executed: CallResult, spec: EnvSpec) -> Verdict | None:
@@ -167,14 +175,34 @@ def _marked_as_cut(message: Message) -> bool:
     return isinstance(extra, dict) and extra.get("truncated") is True
 
 
-def _differences(logged: str, executed: str) -> tuple[Evidence, ...]:
+def _differences(logged: str, executed: str) -> tuple[str, tuple[Evidence, ...]]:
+    """Where two answers differ, in words and as evidence: fields of two objects, else the lines of a text."""
     recorded, given = _value(logged), _value(executed)
     if not (isinstance(recorded, dict) and isinstance(given, dict)):
-        return (Evidence("observation", path="", value=_shown(logged), note=f"executed: {_shown(executed)}"),)
-    differing = islice(_walk("", recorded, given), MAX_DIFFERENCES)
-    return tuple(
+        return _differing_lines(logged, executed)
+    found = tuple(
         Evidence("observation", path=path, value=_text(left), note=f"executed: {_text(right)}")
-        for path, left, right in differing
+        for path, left, right in islice(_walk("", recorded, given), MAX_DIFFERENCES)
+    )
+    return ", ".join(evidence.path or "" for evidence in found), found
+
+
+def _differing_lines(logged: str, executed: str) -> tuple[str, tuple[Evidence, ...]]:
+    left, right = logged.splitlines(keepends=True), executed.splitlines(keepends=True)
+    first = _common(left, right)
+    last = _common(left[first:][::-1], right[first:][::-1])
+    start, end = len("".join(left[:first])), len(logged) - len("".join(left[len(left) - last :]))
+    value, given = logged[start:end], "".join(right[first : len(right) - last])
+    where = "the whole answer" if first == last == 0 else f"line {first + 1}"
+    note = f"executed: {_shown(given)}"
+    return where, (Evidence("observation", path="", start=start, end=end, value=_shown(value), note=note),)
+
+
+def _common(left: Sequence[str], right: Sequence[str]) -> int:
+    """How many items at their head are the same."""
+    return next(
+        (number for number, pair in enumerate(zip(left, right, strict=False)) if pair[0] != pair[1]),
+        min(len(left), len(right)),
     )
 
 
