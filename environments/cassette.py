@@ -156,10 +156,11 @@ def cassette_of(trajectories: Iterable[Trajectory]) -> bytes:
     for trajectory in trajectories:
         state = start_of(trajectory.task)
         for call, answer in _answered(trajectory.messages):
-            if answer is None or not isinstance(answer.content, str):
+            text = answer and (answer.content if answer.raw is None else answer.raw)
+            if answer is None or not isinstance(text, str):
                 break
             status: Status = "ok" if answer.error is None else "tool_error"
-            line = Line(state, call.name, answer.content, status, call.arguments, _unparsed(call))
+            line = Line(state, call.name, text, status, call.arguments, _unparsed(call))
             found[encode(line)] = None
             state = line.after
     return b"".join(line + b"\n" for line in found)
