@@ -107,11 +107,14 @@ def find_versions(store: Store, environment: str, seed: int = 0, controls: Contr
     recorded = all(attempt.named for attempt in attempts)
     runs = _runs([attempt for attempt in attempts if recorded or not attempt.named], seed)
     logged = {row["trajectory"]: row["result"] for row in store.sql(LOGGED).to_pylist()}
+    searched = [run for run in runs if run.held_out]
     found = _execute(
-        store, [(version, attempt) for version in known for run in runs for attempt in run.choosing], controls
+        store, [(version, attempt) for version in known for run in searched for attempt in run.choosing], controls
     )
-    scores = {run.name: [_score(run.name, version, run.choosing, found, logged) for version in known] for run in runs}
-    best = {run.name: _best(scores[run.name]) if run.held_out else [] for run in runs}
+    scores = {
+        run.name: [_score(run.name, version, run.choosing, found, logged) for version in known] for run in searched
+    }
+    best = {run.name: _best(scores.get(run.name, ())) for run in runs}
     found |= _execute(
         store, [(best[run.name][-1], attempt) for run in runs if best[run.name] for attempt in run.held_out], controls
     )
@@ -197,7 +200,7 @@ def _score(
 
 def _best(scores: Sequence[VersionScore]) -> list[str]:
     """The versions with the most agreements, oldest first; none where nothing agrees in any."""
-    most = max(score.confirmed + score.agree for score in scores)
+    most = max((score.confirmed + score.agree for score in scores), default=0)
     return [score.version for score in scores if score.confirmed + score.agree == most > 0]
 
 
