@@ -25,6 +25,7 @@ from agentdojo.types import get_text_content_as_str
 from msgspec import UNSET
 
 from environments.agentdojo_state import ModelState
+from environments.agentdojo_tools import EXAMPLES, READS, UNDO
 from environments.catalogue import Family
 from environments.protocol import (
     Blobs,
@@ -34,7 +35,6 @@ from environments.protocol import (
     EnvSpec,
     StartError,
     Status,
-    Undo,
 )
 from environments.session import ToolSession, restore
 from environments.shop import parameters_of
@@ -47,24 +47,6 @@ from schemas.trajectory import Message, Reads, Record, Task, ToolCall
 SUITES = ("banking", "slack", "travel", "workspace")
 VERSIONS = ("v1", "v1.1", "v1.1.1", "v1.1.2", "v1.2", "v1.2.1", "v1.2.2")
 
-# What changes nothing, found by reading the tools. Any other tool writes: also get_webpage, which notes what was asked
-# for, and get_unread_emails, which marks them as read.
-READS = frozenset(
-    """
-    get_iban get_balance get_most_recent_transactions get_scheduled_transactions read_file get_user_info
-    get_channels read_channel_messages read_inbox get_users_in_channel
-    get_sent_emails get_received_emails get_draft_emails search_emails search_contacts_by_name search_contacts_by_email
-    get_current_day search_calendar_events get_day_calendar_events
-    search_files_by_filename get_file_by_id list_files search_files
-    get_user_information get_all_hotels_in_city get_hotels_prices get_rating_reviews_for_hotels get_hotels_address
-    get_all_restaurants_in_city get_cuisine_type_for_restaurants get_restaurants_address
-    get_rating_reviews_for_restaurants get_dietary_restrictions_for_all_restaurants
-    get_contact_information_for_restaurants get_price_for_restaurants check_restaurant_opening_hours
-    get_all_car_rental_companies_in_city get_car_types_available get_rating_reviews_for_car_rental
-    get_car_fuel_options get_car_rental_address get_car_price_per_day get_flight_information
-    """.split()
-)
-UNDO = {"invite_user_to_slack": Undo("remove_user_from_slack", {"user": ("arguments", "user")})}
 CLOCKED = frozenset(("travel", "workspace"))  # suites whose tools read the clock, and order participants as sets do
 RULES = ("outer_whitespace@1", "pydantic_url@1")
 MOVING = ("clock@1", "set_order@1")
@@ -80,7 +62,13 @@ _SOURCES = (
     "types.py",
     "yaml_loader.py",
 )
-_OURS = ("environments.agentdojo_state", "environments.json_state", "environments.session", "environments.tools")
+_OURS = (
+    "environments.agentdojo_state",
+    "environments.agentdojo_tools",
+    "environments.json_state",
+    "environments.session",
+    "environments.tools",
+)
 
 
 class Parameters(Record, frozen=True):
@@ -149,6 +137,7 @@ class Suite:
 
     def __init__(self, name: str, version: str) -> None:
         self.suite: TaskSuite[Any] = get_suite(version, name)
+        self.examples = EXAMPLES[name]
         self.runtime = FunctionsRuntime(self.suite.tools)
         self.toolbox = Toolbox(
             *(

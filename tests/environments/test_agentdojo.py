@@ -13,7 +13,8 @@ import msgspec
 from agentdojo.agent_pipeline import GroundTruthPipeline
 from agentdojo.functions_runtime import FunctionCall
 
-from environments.agentdojo import READS, SUITES, VERSIONS, Suite, SuiteSession
+from environments.agentdojo import SUITES, VERSIONS, Suite, SuiteSession
+from environments.agentdojo_tools import EXAMPLES, READS
 from environments.blobs import MemoryBlobs
 from environments.catalogue import UnknownEnvironmentError, find, members, versions
 from environments.protocol import CallResult, Controls, SnapshotError, StartError
@@ -129,6 +130,17 @@ def test_a_declared_read_changes_nothing_whatever_it_is_asked(name: str) -> None
                 (result,) = world.call([call(tool.name, **sample(msgspec.json.decode(tool.parameters)))])
                 assert result.state_before == result.state_after
                 assert result.status in ("ok", "tool_error")
+
+
+@pytest.mark.parametrize("name", NEWEST)
+def test_the_examples_show_every_declared_write_change_the_state(name: str) -> None:
+    with open_suite(name) as world:
+        calls = [call(tool, **arguments) for tool, arguments in EXAMPLES[name.split(":")[1].split("@")[0]]]
+        results = world.call(calls)
+        assert {result.status for result in results} == {"ok"}
+        pairs = zip(calls, results, strict=True)
+        moving = {one.name for one, result in pairs if result.state_before != result.state_after}
+        assert moving == {tool for tool, effect in world.spec.effects.items() if effect == "write"}
 
 
 def test_every_declared_read_is_a_tool() -> None:
