@@ -44,7 +44,7 @@ EXAMPLES: dict[str, Examples] = {
         ("add_user_to_channel", {"user": "Dora", "channel": "general"}),
         ("send_direct_message", {"recipient": "Bob", "body": "Hello"}),
         ("send_channel_message", {"channel": "random", "body": "Hello"}),
-        ("remove_user_from_slack", {"user": "Charlie"}),
+        ("remove_user_from_slack", {"user": "Bob"}),
         ("get_users_in_channel", {"channel": "general"}),
         ("read_channel_messages", {"channel": "random"}),
     ),
