@@ -163,7 +163,7 @@ def _go_on(
             messages.extend(answer_turns([message], results))
         elif response.content:
             messages.append(message)
-            ending = _user_turn(user, messages)
+            ending = Ending("final") if user is None else _over(allowance, spent) or _user_turn(user, messages)
         else:
             ending = Ending("silent")
     trajectory = _record(forked, policy, messages, spent)
@@ -198,9 +198,7 @@ def _respond(
         return Ending("policy_error", f"{title(policy)}: {type(error).__name__}: {error}")
 
 
-def _user_turn(user: Policy | None, messages: list[Message]) -> Ending | None:
-    if user is None:
-        return Ending("final")
+def _user_turn(user: Policy, messages: list[Message]) -> Ending | None:
     said = _respond(user, messages, ())
     if isinstance(said, Ending):
         return said

@@ -148,7 +148,11 @@ class Trailed(Booking):
 
 
 class Dated(Booking):
-    """A world whose start opens only as long as a file is there."""
+    """A world whose start opens only as long as a file is there, and that declares nothing that takes a call back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spec = self.spec._replace(undo={})
 
     def open(self, start: Task | Snapshot, controls: Controls, blobs: Blobs) -> Any:
         if isinstance(start, Task) and not Path(start.variant or "").exists():
