@@ -45,6 +45,8 @@ from environments.sqlite_delta import FORM as DELTA_FORM
 from environments.sqlite_delta import apply_delta, delta_of
 from environments.sqlite_image import Connection as Database
 from environments.sqlite_image import connect, extended, objects_of, read_start, restore_image
+from environments.sqlite_pages import FORM as PAGES_FORM
+from environments.sqlite_pages import pages_of, patch
 from environments.sqlite_rows import Trees
 from environments.sqlite_state import FORM, SqliteState
 from environments.tools import Answer, Tool, Toolbox, refusal
@@ -100,19 +102,25 @@ class SqliteSession(ToolSession[SqliteState]):
         """The whole state: what has changed since its base where that can be said, else its image."""
         if self._closed or len(self._base.image) < WHOLE_BELOW:
             return super().snapshot()
+        form, data = self._changed()
+        blob, base = self._blobs.put(data), self._base
+        if form == FORM:
+            self._base = Base(blob, data, dict(self.state.rows.trees))
+            self.state.rows.start_over()
+        elif not self._base_is_kept:
+            self._blobs.put(base.image)
+        self._base_is_kept = True
+        spec, name = self.spec, None if form == FORM else base.name
+        return Snapshot(spec.id, spec.version, spec.code_digest, self.state.digest(), form, blob, name)
+
+    def _changed(self) -> tuple[str, bytes]:
+        """A form and its bytes: what has changed since the base, or the image where that is more than half of it."""
         delta = delta_of(self.state)
         if delta is not None and 2 * len(delta) < len(self._base.image):
-            if not self._base_is_kept:
-                self._blobs.put(self._base.image)
-            blob, form, base = self._blobs.put(delta), DELTA_FORM, self._base.name
-        else:
-            image = self.state.image()
-            blob, form, base = self._blobs.put(image), FORM, None
-            self._base = Base(blob, image, dict(self.state.rows.trees))
-            self.state.rows.start_over()
-        self._base_is_kept = True
-        spec = self.spec
-        return Snapshot(spec.id, spec.version, spec.code_digest, self.state.digest(), form, blob, base)
+            return DELTA_FORM, delta
+        image = self.state.image()
+        pages = pages_of(self._base.image, image)
+        return (FORM, image) if pages is None else (PAGES_FORM, pages)
 
     def check(self, task: Task, messages: Sequence[Message] = ()) -> CheckResult:
         """What the world's check says, whatever it writes taken back; an exception in it is no verdict."""
@@ -212,8 +220,11 @@ class SqliteWorld:
             case Snapshot(base=None):
                 base = self._bases.get(start.blob) or self._judged(start.blob, image_of(start, blobs))
                 state = restore(start, self.spec, blobs, FORM, lambda _: self._begin(base))
-            case Snapshot(base=name):
-                base = self._bases.get(str(name)) or self._judged(str(name), base_of(start, blobs))
+            case Snapshot(form=form, base=str(name)) if form == PAGES_FORM:
+                base = self._bases.get(name) or Base(name, base_of(start, blobs), {})
+                state = restore(start, self.spec, blobs, PAGES_FORM, lambda pages: self._patched(base, pages))
+            case Snapshot(base=str(name)):
+                base = self._bases.get(name) or self._judged(name, base_of(start, blobs))
                 state = restore(start, self.spec, blobs, DELTA_FORM, lambda delta: self._begin(base, delta))
         return SqliteSession(self, state, base, controls, blobs)
 
@@ -228,6 +239,12 @@ class SqliteWorld:
             except SnapshotError:
                 state.close()
                 raise
+        return state
+
+    def _patched(self, base: Base, pages: bytes) -> SqliteState:
+        image = patch(base.image, pages)
+        state = self._begin(self._judged(digest(image), image))
+        state.rows.changes = None  # none of them is counted from the base
         return state
 
     def _start(self, task: Task) -> Base:

@@ -12,6 +12,7 @@ from environments.blobs import MemoryBlobs
 from environments.protocol import Controls, SnapshotError, StartError
 from environments.sqlite_delta import FORM as DELTA
 from environments.sqlite_delta import Delta
+from environments.sqlite_pages import FORM as PAGES
 from environments.sqlite_state import FORM as IMAGE
 from environments.sqlite_world import SqliteSession, SqliteWorld
 from environments.worker import Worker
@@ -201,18 +202,25 @@ def test_only_what_a_changeset_can_hold_is_kept_as_one(large: SqliteWorld, blobs
             session.call(calls)
             taken = session.snapshot()
             forms.append((taken.form, taken.base is not None))
-            assert taken.base is None or len(blobs.get(taken.blob)) < 2_000
-    assert forms == [(DELTA, True), (DELTA, True), (IMAGE, False), (DELTA, True), (IMAGE, False), (DELTA, True)]
+            assert len(blobs.get(taken.blob)) < (2_000 if taken.form == DELTA else 100_000)
+    assert forms == [(DELTA, True), (DELTA, True), (PAGES, True), (PAGES, True), (PAGES, True), (PAGES, True)]
 
 
-def test_without_apsw_every_snapshot_is_whole(
+def test_without_apsw_a_snapshot_is_the_pages_that_changed(
     large: SqliteWorld, blobs: MemoryBlobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with start(large, blobs) as session:
         session.call(WRITES[:1])
         changed = session.snapshot()
         monkeypatch.setattr("environments.sqlite_delta.find_spec", lambda name: None)
-        assert session.snapshot().form == IMAGE
+        pages = session.snapshot()
+        session.call(WRITES[1:2])
+        after = session.state_digest()
+    assert (changed.form, pages.form, changed.digest) == (DELTA, PAGES, pages.digest)
+    with start(large, blobs, pages) as restored:
+        restored.call(WRITES[1:2])
+        assert restored.state_digest() == after
+        assert restored.snapshot().base == pages.base
     with pytest.raises(SnapshotError, match="install the extra 'sqlite'"):
         start(large, blobs, changed)
 
