@@ -6,7 +6,6 @@ the bookings in the end by which a task is graded, read by nothing but the check
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -154,7 +153,7 @@ class BookingSession(ToolSession[Ledger]):
 
     def call(self, batch: Sequence[ToolCall], at: str | None = None) -> tuple[CallResult, ...]:
         """Execute calls in order, at the time that the controls give them."""
-        self.state.clock = (self.clock.read(at) or datetime.now(UTC)).isoformat()
+        self.state.clock = self.clock.tell(at)
         return super().call(batch, at)
 
     def answer(self, call: ToolCall) -> Answer:

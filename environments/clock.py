@@ -27,6 +27,10 @@ class Clock:
                 self._now = moment(at, self._zone)
         return self._now
 
+    def tell(self, at: str | None = None) -> str:
+        """The same as ISO text; on the wall clock what it shows."""
+        return (self.read(at) or datetime.now(UTC)).isoformat()
+
     def standing(self) -> AbstractContextManager[object]:
         """A block in which ``datetime``, ``date`` and ``time.time`` of this process stand at the time last read.
 

@@ -26,12 +26,12 @@ def now(state: State) -> list[Any]:
     return [datetime.now().isoformat(), time.time(), str(date.today()), time.strftime("%H:%M:%S %z")]
 
 
-def loaded(state: State) -> str:
-    return LOADED
+def loaded(state: State) -> list[str]:
+    return [LOADED]
 
 
-def opened(state: State) -> str:
-    return state.value["opened"]
+def opened(state: State) -> list[str]:
+    return [state.value["opened"]]
 
 
 def nap(state: State) -> bool:

@@ -86,7 +86,7 @@ def test_a_flood_is_cut_and_says_so(worker: Worker) -> None:
 
 def test_what_a_world_prints_never_reaches_the_line(worker: Worker) -> None:
     said, after = start(worker).call([call("chatter"), call("count")])
-    assert (said.raw, after.raw) == ('"said"', "1")
+    assert (said.raw, after.raw) == ("said", "1")
 
 
 def test_what_a_world_sees_of_its_surroundings_is_set(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ def test_a_world_that_hangs_while_it_opens_is_a_start_error() -> None:
 
 
 def test_a_name_that_leads_nowhere_says_so() -> None:
-    with Worker("shop") as nowhere, pytest.raises(UnknownEnvironmentError, match="known: booking, inventory"):
+    with Worker("shop") as nowhere, pytest.raises(UnknownEnvironmentError, match="known: .*booking.*inventory"):
         start(nowhere)
 
 
