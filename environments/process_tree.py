@@ -33,7 +33,7 @@ def end_tree(pid: int) -> None:
 
 
 def end_children(pid: int) -> None:
-    """Kill the children of a process, and their orphans as they become its children, until none lives (in about 2 s)."""
+    """Kill a process's children, and their orphans as they become its own, until none lives (at most about 2 s)."""
     for _ in range(_ROUNDS):
         living = _living_children(pid)
         if not living:

@@ -155,7 +155,7 @@ def test_a_world_that_hangs_while_it_opens_is_a_start_error() -> None:
 
 
 def test_a_name_that_leads_nowhere_says_so() -> None:
-    with Worker("shop") as nowhere, pytest.raises(UnknownEnvironmentError, match="known: .*booking.*inventory"):
+    with Worker("shop") as nowhere, pytest.raises(UnknownEnvironmentError, match=r"known: .*booking.*inventory"):
         start(nowhere)
 
 
