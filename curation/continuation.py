@@ -111,6 +111,8 @@ def continue_fork(case: Case, forked: Forked, players: Players, worlds: Sequence
     The policy is shown the tools that the parent's model was offered or, where they are unknown, the environment's.
     """
     allowance = allowance_of(case, forked.trajectory)
+    if forked.way.kind == "none":
+        return Continued(None, Ending("forward_only", worlds[0].spec.name), allowance)
     try:
         with ExitStack() as stack:
             ways = (arrive(forked.way, world, blobs) for world in worlds[:2])

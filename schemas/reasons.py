@@ -171,6 +171,9 @@ CONTINUATION: dict[str, Reason] = {
         "A call of the policy has no answer here: it reaches outside, does not parse, or its answer is cut.",
         "Let the policy make calls of the environment's tools.",
     ),
+    "forward_only": Reason(
+        "The world cannot be set back, so that a second one would do again what the first one did.", "None."
+    ),
     "policy_error": Reason("The policy raised an error.", "Mend the policy."),
 }
 

@@ -233,6 +233,17 @@ def test_what_the_worlds_do_not_answer_alike_is_not_in_the_fork(world: str, turn
     assert (going[1].ending.code, going[1].fork) == (code, None)
 
 
+def test_in_a_world_that_only_goes_forward_nothing_more_is_done(
+    blobs: MemoryBlobs, replayed: Replayed, propose: Propose
+) -> None:
+    with open_worlds("tests.forks.limited:Forward") as worlds:
+        known = replayed(record(REQUEST, ("find", {"order": "O-1"}), {"error": "unknown_order"}), worlds)
+        _, recovery = fork_both(known, propose(known, 1, LOOK, by=Author("human", "ada")), worlds, blobs)
+        assert recovery.fork is not None
+        done = continue_fork(known, recovery.fork, Players(script(Made(*RIGHT))), worlds, blobs)
+    assert (done.ending.code, done.fork) == ("forward_only", None)
+
+
 # Policies by name
 
 
