@@ -19,48 +19,22 @@ Saved as ``my_world.py`` it is the environment ``my_world:world``.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, get_origin, get_type_hints
+from typing import Any, Unpack, get_origin, get_type_hints
 
 import msgspec
 
+from environments.functions import Declared, FunctionSession, FunctionWorld
 from environments.json_state import JsonState
-from environments.protocol import (
-    Blobs,
-    CallResult,
-    CheckResult,
-    Claim,
-    Controls,
-    Determinism,
-    Effect,
-    EnvSpec,
-    Examples,
-    Fault,
-    SnapshotError,
-    StartError,
-    Undo,
-)
+from environments.protocol import Blobs, Controls, SnapshotError, StartError
 from environments.round_trip import first_change
-from environments.session import ToolSession, restore
-from environments.signatures import UnfitArgumentsError, arguments_of, read, tool_of
-from environments.sources import code_digest
-from environments.tools import Answer, Tool, Toolbox, refusal
+from environments.session import restore
+from environments.signatures import UnfitArgumentsError, arguments_of, read
+from environments.tools import Answer
 from schemas.canonical import FORM
 from schemas.objects import Snapshot
-from schemas.trajectory import Message, Task, ToolCall
+from schemas.trajectory import Task, ToolCall
 
-Function = Callable[..., Any]
-Check = Callable[[Any, Task, Sequence[Message]], bool | CheckResult]
-
-_OURS = (
-    "environments.json_state",
-    "environments.python_state",
-    "environments.round_trip",
-    "environments.session",
-    "environments.signatures",
-    "environments.tools",
-)
-_FIELDS = ("error",)
+_OURS = ("environments.json_state", "environments.python_state", "environments.round_trip")
 
 
 class PythonState(JsonState[Any]):
@@ -95,105 +69,34 @@ class PythonState(JsonState[Any]):
         self.value = again.value
 
 
-class PythonSession(ToolSession[PythonState]):
+class PythonSession(FunctionSession[PythonState]):
     """A world of a PythonWorld."""
 
-    def __init__(self, world: "PythonWorld", state: PythonState, controls: Controls, blobs: Blobs) -> None:
-        super().__init__(world.spec, world.toolbox, state, controls, blobs)
-        self._check = world.check
-
-    def call(self, batch: Sequence[ToolCall], at: str | None = None) -> tuple[CallResult, ...]:
-        """Execute calls in order; those of external tools are refused, because nothing could take them back."""
-        return tuple(self._refused(call) or super(PythonSession, self).call((call,), at)[0] for call in batch)
+    def subject(self) -> Any:
+        """The value."""
+        return self.state.value
 
     def answer(self, call: ToolCall) -> Answer:
         """What one call is answered. Raises SnapshotError where it leaves a state that is no JSON."""
-        try:
-            answer = self._toolbox.answer(call, self.state.value, self.spec)
-        except UnfitArgumentsError as error:
-            return refusal("schema_error", at=error.at, rule="type")
-        if self.spec.effects.get(call.name) == "write":
+        answer = super().answer(call)
+        if answer.status != "schema_error" and self.spec.effects.get(call.name) == "write":
             self.state.refresh()
         return answer
 
-    def check(self, task: Task, messages: Sequence[Message] = ()) -> CheckResult:
-        """What the world's check says; an exception in it is no verdict."""
-        if self._check is None:
-            return super().check(task, messages)
-        try:
-            checked = self._check(self.state.value, task, messages)
-        except Exception as error:
-            return CheckResult("unknown", f"the check of {task.id!r} itself failed ({type(error).__name__})", reads=())
-        if isinstance(checked, CheckResult):
-            return checked
-        words = "met" if checked else "not met"
-        return CheckResult(
-            "passed" if checked else "failed", f"task {task.id!r} is {words}", reads=("state", "hidden_answer")
-        )
 
-    def _refused(self, call: ToolCall) -> CallResult | None:
-        if self.spec.effects.get(call.name) != "external":
-            return None
-        return CallResult(
-            "refused", "", detail=f"tool {call.name!r} is declared external: it reaches beyond this world"
-        )
-
-
-class PythonWorld:
-    """An environment named ``name`` in version ``version``.
+class PythonWorld(FunctionWorld):
+    """An environment named ``name``.
 
     ``start`` is the state every task starts in, or a function that makes it from the task's parameters; it says by its
-    return hint what it gives. Functions are named under what they do to the world; ``tools`` are described in full.
-    Exceptions of ``errors`` are answers, any other is a fault of the environment. ``check(state, task, messages)`` says
-    whether the task is done. What else a world may declare is said at EnvSpec. Raises TypeError.
+    return hint what it gives. Raises TypeError.
     """
 
-    def __init__(
-        self,
-        name: str,
-        start: Any,
-        *,
-        reads: Iterable[Function] = (),
-        writes: Iterable[Function] = (),
-        external: Iterable[Function] = (),
-        tools: Iterable[Tool] = (),
-        errors: tuple[type[Exception], ...] = (),
-        check: Check | None = None,
-        version: str = "1",
-        examples: Examples = (),
-        tasks: str | None = None,
-        determinism: Determinism = "pure",
-        faults: tuple[Fault, ...] = (),
-        claims: tuple[Claim, ...] = (),
-        undo: Mapping[str, Undo] | None = None,
-        rules: tuple[str, ...] = (),
-        unordered: tuple[str, ...] = (),
-    ) -> None:
-        groups: dict[Effect, Iterable[Function]] = {"read": reads, "write": writes, "external": external}
-        declared = [(function, effect) for effect, group in groups.items() for function in group]
-        tools = (*(tool_of(function, effect, errors) for function, effect in declared), *tools)
-        self.toolbox = Toolbox(*tools)
-        self.check = check
-        self.examples = tuple(examples)
+    def __init__(self, name: str, start: Any, **declared: Unpack[Declared]) -> None:
         self._start = start
         self._takes = arguments_of(start) if inspect.isfunction(start) else None
         self._kind = _kind_of(start)
-        code = [*(function for function, _ in declared), *(tool.run for tool in tools), self._kind]
-        code += filter(inspect.isfunction, (start, check))
-        self.spec = EnvSpec(
-            id=name,
-            version=version,
-            code_digest=code_digest(*_OURS, *{one.__module__ for one in code} - {"builtins"}),
-            determinism=determinism,
-            effects=self.toolbox.effects,
-            faults=faults,
-            errors=_FIELDS,
-            claims=claims,
-            undo=undo or {},
-            rules=rules,
-            unordered=unordered,
-            tasks=tasks,
-        )
+        made = (self._kind, start) if inspect.isfunction(start) else (self._kind,)
+        super().__init__(name, (*_OURS, *(one.__module__ for one in made)), declared)
 
     def open(self, start: Task | Snapshot, controls: Controls, blobs: Blobs) -> PythonSession:
         """A world at a task's start state, or at a snapshot. Raises StartError, SnapshotError."""

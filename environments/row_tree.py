@@ -17,7 +17,7 @@ _FAN = 256
 class Tree(NamedTuple):
     """So many rows: either their sorted hashes, or a child for each value of the hashes' next byte."""
 
-    count: int
+    size: int
     digest: bytes
     hashes: bytes = b""
     children: tuple["Tree", ...] = ()
@@ -33,8 +33,8 @@ EMPTY = _leaf([])
 
 def fold(tree: Tree, added: Sequence[bytes], removed: Sequence[bytes] = (), depth: int = 0) -> Tree:
     """The tree with some 32-byte hashes more and some less. Raises ValueError where one that goes is not there."""
-    count = tree.count + len(added) - len(removed)
-    if count <= LEAF or depth == _SIZE:
+    size = tree.size + len(added) - len(removed)
+    if size <= LEAF or depth == _SIZE:
         return _leaf(_without([*_hashes(tree), *added], removed))
     children = tree.children
     if not children:
@@ -44,7 +44,7 @@ def fold(tree: Tree, added: Sequence[bytes], removed: Sequence[bytes] = (), dept
     for byte in come.keys() | go.keys():
         grown[byte] = fold(children[byte], come.get(byte, ()), go.get(byte, ()), depth + 1)
     digest = sha256(b"node" + b"".join(child.digest for child in grown)).digest()
-    return Tree(count, digest, children=tuple(grown))
+    return Tree(size, digest, children=tuple(grown))
 
 
 def _hashes(tree: Tree) -> Iterator[bytes]:

@@ -114,7 +114,9 @@ def extended(expected: list[tuple[Any, ...]]) -> Judge:
 
     def judge(found: list[tuple[Any, ...]]) -> str | None:
         foreign = next((row for row in found if row not in expected and _runs(row)), None)
-        return foreign and f"has another schema than this world: {foreign[0]} {foreign[1]!r} is not of its start"
+        if foreign is None:
+            return None
+        return f"has another schema than this world: {foreign[0]} {foreign[1]!r} is not of its start"
 
     return judge
 

@@ -66,9 +66,11 @@ class SqliteState:
         """
         self.rows.refresh()
         mark = self.rows.mark()
-        with self.connection.taken_back():
-            yield
-        self.rows.go_back(mark)
+        try:
+            with self.connection.taken_back():
+                yield
+        finally:
+            self.rows.go_back(mark)
 
     def _digest(self, left_out: frozenset[str]) -> str:
         state = hashlib.sha256()

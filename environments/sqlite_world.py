@@ -15,32 +15,18 @@ leaves open when it returns is committed, what it leaves open when it raises is 
 (attached files, pragmas of the connection that ``prepare`` does not set) is no part of the state.
 """
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from functools import wraps
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from environments.blobs import MAX_IMAGE, base_of, image_of
-from environments.protocol import (
-    Blobs,
-    CallResult,
-    CheckResult,
-    Claim,
-    Controls,
-    Determinism,
-    Effect,
-    EnvSpec,
-    Fault,
-    SnapshotError,
-    StartError,
-    Undo,
-)
-from environments.session import ToolSession, restore
+from environments.functions import Declared, FunctionSession, FunctionWorld
+from environments.protocol import Blobs, CheckResult, Controls, SnapshotError, StartError
+from environments.session import restore
 from environments.shop import parameters_of
-from environments.signatures import UnfitArgumentsError, tool_of
-from environments.sources import code_digest
 from environments.sqlite_delta import FORM as DELTA_FORM
 from environments.sqlite_delta import apply_delta, delta_of
 from environments.sqlite_image import Connection as Database
@@ -49,18 +35,14 @@ from environments.sqlite_pages import FORM as PAGES_FORM
 from environments.sqlite_pages import pages_of, patch
 from environments.sqlite_rows import Trees
 from environments.sqlite_state import FORM, SqliteState
-from environments.tools import Answer, Tool, Toolbox, refusal
 from schemas.canonical import digest
 from schemas.objects import Snapshot
-from schemas.trajectory import Message, Record, Task, ToolCall
+from schemas.trajectory import Message, Record, Task
 
 WHOLE_BELOW = 2**20  # bytes of an image that is kept whole at every snapshot
 _KEPT = 3  # images whose rows were read and are not read again
 
-Function = Callable[..., Any]
-Check = Callable[[Connection, Task, Sequence[Message]], bool | CheckResult]
-
-_OURS = tuple(f"environments.{name}" for name in ("session", "signatures", "sqlite_state", "sqlite_world", "tools"))
+_OURS = tuple(f"environments.sqlite_{part}" for part in ("delta", "image", "pages", "rows", "state", "world"))
 
 
 class Parameters(Record, frozen=True):
@@ -77,26 +59,17 @@ class Base(NamedTuple):
     trees: Trees
 
 
-class SqliteSession(ToolSession[SqliteState]):
+class SqliteSession(FunctionSession[SqliteState]):
     """A world of a SqliteWorld."""
 
     def __init__(self, world: "SqliteWorld", state: SqliteState, base: Base, controls: Controls, blobs: Blobs) -> None:
-        super().__init__(world.spec, world.toolbox, state, controls, blobs)
-        self._check = world.check
+        super().__init__(world, state, controls, blobs)
         self._base = base
         self._base_is_kept = False
 
-    def call(self, batch: Sequence[ToolCall], at: str | None = None) -> tuple[CallResult, ...]:
-        """Execute calls in order; those of external tools are refused, because nothing could take them back."""
-        return tuple(self._refused(call) or super(SqliteSession, self).call((call,), at)[0] for call in batch)
-
-    def answer(self, call: ToolCall) -> Answer:
-        """What one call is answered, its writes committed."""
-        try:
-            with self.state.connection as connection:
-                return self._toolbox.answer(call, connection, self.spec)
-        except UnfitArgumentsError as error:
-            return refusal("schema_error", at=error.at, rule="type")
+    def subject(self) -> Connection:
+        """The connection."""
+        return self.state.connection
 
     def snapshot(self) -> Snapshot:
         """The whole state: what has changed since its base where that can be said, else its image."""
@@ -123,36 +96,21 @@ class SqliteSession(ToolSession[SqliteState]):
         return (FORM, image) if pages is None else (PAGES_FORM, pages)
 
     def check(self, task: Task, messages: Sequence[Message] = ()) -> CheckResult:
-        """What the world's check says, whatever it writes taken back; an exception in it is no verdict."""
-        if self._check is None:
-            return super().check(task, messages)
+        """What the world's check says; whatever it writes is taken back."""
         try:
             with self.state.taken_back():
-                checked = self._check(self.state.connection, task, messages)
-        except Exception as error:
-            return CheckResult("unknown", f"the check of {task.id!r} itself failed ({type(error).__name__})", reads=())
-        if isinstance(checked, CheckResult):
-            return checked
-        words = f"task {task.id!r} is {'met' if checked else 'not met'}"
-        return CheckResult("passed" if checked else "failed", words, reads=("state", "hidden_answer"))
-
-    def _refused(self, call: ToolCall) -> CallResult | None:
-        if self.spec.effects.get(call.name) != "external":
-            return None
-        return CallResult(
-            "refused", "", detail=f"tool {call.name!r} is declared external: it reaches beyond this world"
-        )
+                return super().check(task, messages)
+        except SnapshotError as error:
+            self.close()
+            return CheckResult("unknown", f"the check of {task.id!r} changed the state for good: {error}", reads=())
 
 
-class SqliteWorld:
-    """An environment named ``name`` in version ``version``.
+class SqliteWorld(FunctionWorld):
+    """An environment named ``name``.
 
     ``start`` is a database file or an SQL script, ``starts`` further ones by name. ``prepare(db)`` is run on every
     connection before its first call (``PRAGMA foreign_keys = ON``, functions of your own, a row factory). ``trail``
-    names the tables that only tell what happened, such as audit rows. Functions are named under what they do to the
-    database; ``tools`` are described in full. Exceptions of ``errors`` are answers, any other is a fault of the
-    environment. ``check(db, task, messages)`` says whether the task is done. What else a world may declare is said at
-    EnvSpec. Raises TypeError, StartError.
+    names the tables that only tell what happened, such as audit rows. Raises TypeError.
     """
 
     def __init__(
@@ -161,55 +119,19 @@ class SqliteWorld:
         start: str | Path,
         *,
         starts: Mapping[str, str | Path] | None = None,
-        reads: Iterable[Function] = (),
-        writes: Iterable[Function] = (),
-        external: Iterable[Function] = (),
-        tools: Iterable[Tool] = (),
-        errors: tuple[type[Exception], ...] = (),
         prepare: Callable[[Connection], object] | None = None,
         trail: Iterable[str] = (),
-        check: Check | None = None,
-        version: str = "1",
-        tasks: str | None = None,
-        determinism: Determinism = "pure",
-        faults: tuple[Fault, ...] = (),
-        claims: tuple[Claim, ...] = (),
-        undo: Mapping[str, Undo] | None = None,
-        rules: tuple[str, ...] = (),
-        unordered: tuple[str, ...] = (),
+        **declared: Unpack[Declared],
     ) -> None:
-        groups: tuple[tuple[Effect, list[Function]], ...] = (
-            ("read", [*reads]),
-            ("write", [*writes]),
-            ("external", [*external]),
-        )
-        functions = [function for _, group in groups for function in group]
-        self.toolbox = Toolbox(*(tool_of(one, effect, errors) for effect, group in groups for one in group), *tools)
-        self.check = check
-        self._paths = {
-            "": Path(start).absolute(),
-            **{key: Path(path).absolute() for key, path in (starts or {}).items()},
-        }
+        modules = _OURS if prepare is None else (*_OURS, prepare.__module__)
+        super().__init__(name, modules, _each_atomic(declared))
+        named = {"": start, **(starts or {})}
+        self._paths = {key: Path(path).absolute() for key, path in named.items()}
         self._prepare = prepare
         self._trail = frozenset(trail)
         self._starts: dict[str, Base] = {}
         self._bases: dict[str, Base] = {}
         self._expected: list[tuple[Any, ...]] | None = None
-        made = [*functions, *(tool.run for tool in tools), *filter(inspect.isfunction, (check, prepare))]
-        self.spec = EnvSpec(
-            id=name,
-            version=version,
-            code_digest=code_digest(*_OURS, *{one.__module__ for one in made}),
-            determinism=determinism,
-            effects=self.toolbox.effects,
-            faults=faults,
-            errors=("error",),
-            claims=claims,
-            undo=undo or {},
-            rules=rules,
-            unordered=unordered,
-            tasks=tasks,
-        )
 
     def open(self, start: Task | Snapshot, controls: Controls, blobs: Blobs) -> SqliteSession:
         """A world at a task's start, or at a snapshot. Raises StartError, SnapshotError."""
@@ -280,3 +202,23 @@ class SqliteWorld:
 def _objects(image: bytes) -> list[tuple[Any, ...]]:
     with closing(connect(image)) as connection:
         return objects_of(connection)
+
+
+def _each_atomic(declared: Declared) -> Declared:
+    """The same with every tool in a transaction: committed where it returns, rolled back where it raises."""
+    return {
+        **declared,
+        "reads": [*map(_atomic, declared.get("reads", ()))],
+        "writes": [*map(_atomic, declared.get("writes", ()))],
+        "external": [*map(_atomic, declared.get("external", ()))],
+        "tools": [tool._replace(run=_atomic(tool.run)) for tool in declared.get("tools", ())],
+    }
+
+
+def _atomic(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def run(db: Connection, **arguments: Any) -> Any:
+        with db:
+            return function(db, **arguments)
+
+    return run

@@ -15,7 +15,7 @@ def test_a_tree_is_the_multiset_whatever_the_way_to_it(kept: list[bytes], gone: 
     direct = fold(EMPTY, kept[::-1])
     around = fold(EMPTY, [*gone, *kept], gone) if at_once else fold(fold(EMPTY, [*kept, *gone]), [], gone)
     assert around == direct
-    assert direct.count == len(kept)
+    assert direct.size == len(kept)
 
 
 @given(FEW, FEW)
@@ -36,7 +36,7 @@ def test_a_tree_that_grew_and_shrank_is_the_one_built_at_once() -> None:
 
 def test_equal_rows_by_the_thousand_are_one_leaf_in_the_end() -> None:
     tree = fold(EMPTY, MANY[:1] * (LEAF + 1))
-    assert tree.count == LEAF + 1
+    assert tree.size == LEAF + 1
     assert fold(tree, [], MANY[:1]) == fold(EMPTY, MANY[:1] * LEAF)
 
 

@@ -155,6 +155,13 @@ def test_what_is_taken_back_leaves_nothing(state: SqliteState) -> None:
     assert state.digest() == inside
 
 
+def test_an_exception_takes_back_too(state: SqliteState) -> None:
+    before = state.digest()
+    with pytest.raises(sqlite3.IntegrityError), state.taken_back():
+        state.connection.executemany("INSERT INTO keyed VALUES (?, 1)", [("a",), ("b",)])
+    assert state.digest() == before == read_again(state)
+
+
 def test_a_commit_by_text_cannot_be_taken_back(state: SqliteState) -> None:
     block = state.taken_back()
     block.__enter__()

@@ -139,6 +139,8 @@ def test_what_is_open_when_a_tool_ends_is_committed_and_when_it_falls_rolled_bac
         with pytest.raises(RuntimeError, match="fell"):
             session.call([call("stumble")])
         assert session.state_digest() == before
+        assert session.call([call("overdraw", order="o1")])[0].status == "tool_error"
+        assert session.state_digest() == before
         session.call([call("cancel_order", order="o1")])
         assert not session.state.connection.in_transaction
         assert session.state_digest() != before
