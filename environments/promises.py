@@ -284,7 +284,7 @@ def _checks(bench: Bench) -> Verdict:
             results = []
             for worker in (bench.here, bench.there):
                 with worker.open(snapshot, blobs) as fork:
-                    results.append(fork.check(trial.task))
+                    results.append(fork.check(trial.task, trial.messages))
             if session.state_digest() != before:
                 wrong["a check in a fork changes the state of its parent"] = None
             if results[0].result != results[1].result:

@@ -8,17 +8,18 @@ from environments.protocol import CallResult, Controls, Environment, Environment
 from environments.samples import Sampler, given, make_call, rounds
 from environments.worker import Worker
 from schemas.objects import ToolSpec
-from schemas.trajectory import Task, ToolCall
+from schemas.trajectory import Message, Task, ToolCall
 
 MOST_CALLS = 80  # that are made up; given ones are all executed
 _MOST_BROKEN = 3
 
 
 class Trial(NamedTuple):
-    """A start and calls to execute there, in order."""
+    """A start, calls to execute there, in order, and the messages of a log that they are from."""
 
     task: Task
     calls: tuple[ToolCall, ...]
+    messages: tuple[Message, ...] = ()
 
 
 class Run(NamedTuple):
@@ -66,7 +67,7 @@ def try_out(worker: Worker, environment: Environment, trials: Sequence[Trial]) -
     spec = environment.spec
     start = trials[0].task if trials else Task()
     examples = _inside(given(getattr(environment, "examples", ())), spec)
-    own = [Trial(trial.task, _inside(trial.calls, spec)) for trial in trials]
+    own = [trial._replace(calls=_inside(trial.calls, spec)) for trial in trials]
     own += [Trial(start, examples)] if examples else []
     sampler = Sampler(0)
     for trial in own:

@@ -39,4 +39,4 @@ def _recorded(store: Store, environment: str, named: bool) -> tuple[Trial, ...]:
 
 def _trial(trajectory: Trajectory) -> Trial:
     calls = [call for message in trajectory.messages for call in message.tool_calls]
-    return Trial(trajectory.task, tuple(calls[:MOST_CALLS]))
+    return Trial(trajectory.task, tuple(calls[:MOST_CALLS]), trajectory.messages)
