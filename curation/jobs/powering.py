@@ -10,7 +10,9 @@ from msgspec import Raw
 
 from curation.diagnosis.evidence import confirmed
 from curation.jobs.cases import places, read_known
+from curation.jobs.mutating import score_mutations
 from curation.jobs.placebos import Measured, read_measured, read_rates, rename_placebos
+from curation.mutation import Score
 from curation.power import CHECKS, Values, order, statements, values_of, wrong_calls
 from curation.probe import Probed, probe
 from curation.shares import wilson
@@ -51,7 +53,8 @@ class PowerResult(msgspec.Struct):
     ``known_right`` attempts passed their task by the environment's own check and have no finding; of their ``calls``,
     ``probed`` ones were tried now with ``wrong_calls``. ``unprobed`` counts calls and wrong calls by reason. ``forks``
     is how many checks of forks name another rate than before. ``by_effect`` tells apart what a tool does and what the
-    check has read, ``by_tool`` the tools as well.
+    check has read, ``by_tool`` the tools as well. ``mutations``: of the ``answers`` that a replay confirmed, altered on
+    purpose, how many each comparator or rule would still call equal.
     """
 
     attempts: int
@@ -64,6 +67,8 @@ class PowerResult(msgspec.Struct):
     totals: list[Share]
     by_effect: list[Share]
     by_tool: list[Share]
+    answers: int
+    mutations: list[Score]
 
 
 class _Right(NamedTuple):
@@ -98,7 +103,7 @@ def measure_power(
     ``seed`` sets. The counts stand with the verifications; the step and task checks of forks name their rate from then
     on. Raises UnknownEnvironmentError, UsageError.
     """
-    result = PowerResult(0, 0, 0, 0, 0, {}, 0, [], [], [])
+    result = PowerResult(0, 0, 0, 0, 0, {}, 0, [], [], [], 0, [])
     unprobed: Counter[str] = Counter()
     measured: list[tuple[Effect, Measured]] = []
     for name, identities in places(store, environment).items():
@@ -114,6 +119,8 @@ def measure_power(
     result.totals = list(_shares((power, "", "", "") for _, (power, _) in measured))
     result.by_effect = list(_shares((item.power, "", effect, _read(item)) for effect, item in measured))
     result.by_tool = list(_shares((item.power, item.power.tool, effect, "") for effect, item in measured))
+    mutated = score_mutations(store, environment)
+    result.answers, result.mutations = mutated.answers, mutated.scores
     return result
 
 

@@ -51,6 +51,14 @@ def test_what_each_check_lets_by(measured: tuple[Store, PowerResult]) -> None:
         assert 0 <= share.low <= share.rate <= share.high <= 1
 
 
+def test_the_comparisons_are_measured_too(measured: tuple[Store, PowerResult]) -> None:
+    _, result = measured
+    bytewise = {score.alteration: (score.altered, score.called_equal) for score in result.mutations}
+    assert result.answers > 0
+    assert bytewise["pasted"][0] > 0
+    assert {equal for _, equal in bytewise.values()} == {0}
+
+
 def test_the_totals_tell_reading_from_writing(measured: tuple[Store, PowerResult]) -> None:
     _, result = measured
     task = {
