@@ -12,6 +12,7 @@ from environments.protocol import SnapshotError, StartError
 HEADER = b"SQLite format 3\x00"
 
 _JOURNAL_VERSIONS = slice(18, 20)  # write and read version of the file; 2 means WAL, which memory cannot open
+_NO_LOG = b"\x01\x01"
 _OBJECTS = "SELECT type, name, tbl_name, sql FROM main.sqlite_schema ORDER BY type, name"
 
 
@@ -88,9 +89,7 @@ def connect(image: bytes = b"") -> Connection:
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.execute("PRAGMA recursive_triggers = ON")  # else a row that REPLACE removes goes unseen
     if image:
-        mended = bytearray(image)
-        mended[_JOURNAL_VERSIONS] = b"\x01\x01"
-        connection.deserialize(mended)
+        connection.deserialize(_mended(image))
     else:
         connection.execute("PRAGMA page_size = 1024")
     return connection
@@ -163,12 +162,18 @@ def read_start(path: Path) -> bytes:
             is_database = file.read(len(HEADER)) == HEADER
         if is_database:
             with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as source:
-                return source.serialize()
+                return _mended(source.serialize())
         with closing(sqlite3.connect(":memory:")) as scratch:
             scratch.executescript(path.read_text(encoding="utf-8"))
             return scratch.serialize()
     except (OSError, UnicodeError, sqlite3.Error) as error:
         raise StartError(f"{path}: opens as neither an SQLite database nor an SQL script: {error}") from None
+
+
+def _mended(image: bytes) -> bytes:
+    if image[_JOURNAL_VERSIONS] == _NO_LOG:
+        return image
+    return image[: _JOURNAL_VERSIONS.start] + _NO_LOG + image[_JOURNAL_VERSIONS.stop :]
 
 
 def _runs(row: tuple[Any, ...]) -> bool:
