@@ -16,8 +16,11 @@ from curation.worlds import World
 from environments.protocol import Blobs, CallResult, EnvSpec, Session, SnapshotError, StartError
 from schemas.canonical import digest
 from schemas.objects import Snapshot
-from schemas.statements import Execution, Verification
+from schemas.statements import Annotation, Execution, Verification
 from schemas.trajectory import Author, Message, Task, ToolCall, Trajectory, answers_of
+
+CHECKED = Author("rule", "replay.outcome", "1")
+REPLAYED_OUTCOME = "replay.outcome"
 
 _IN_DOUBT = frozenset(("environment_fault", "fault_in_replay", "no_recorded_answer", "order_unknown"))
 
@@ -37,24 +40,35 @@ class Step(NamedTuple):
         return self.verdict.result == "passed"
 
 
-def replay(trajectory_id: str, trajectory: Trajectory, world: World, blobs: Blobs) -> tuple[Verification, ...]:
-    """One execution verification a call and, where every call is confirmed and the task can be checked, the task's.
+class Replayed(NamedTuple):
+    """What executing a record again said: one execution verification a call and, where every call is confirmed and the
+    task can be checked, the task's. ``outcome`` is what the task's check gave, also where a call is not confirmed: then
+    it is told beside the log's outcome and verifies nothing.
+    """
 
-    The check runs in a fork of the final state. A start state that the environment cannot open leaves every call
-    ``not_run(start_unavailable)``.
+    verifications: tuple[Verification, ...]
+    outcome: Annotation | None = None
+
+
+def replay(trajectory_id: str, trajectory: Trajectory, world: World, blobs: Blobs) -> Replayed:
+    """Execute the calls of a record again; the task's check runs in a fork of the final state.
+
+    A start state that the environment cannot open leaves every call ``not_run(start_unavailable)``.
     """
     spec = world.spec
     try:
         session = world.open(trajectory.task, blobs)
     except StartError as error:
         verdict = Verdict("not_run", "start_unavailable", detail=str(error))
-        return tuple(verification_of(trajectory_id, step, spec) for step in _unrun(trajectory, verdict))
+        return Replayed(tuple(verification_of(trajectory_id, step, spec) for step in _unrun(trajectory, verdict)))
     with session, selfcheck_of(trajectory, trajectory.task, world, blobs) as selfcheck:
         steps = _with_start_doubted(tuple(walk(session, trajectory, spec, selfcheck=selfcheck)))
-        found = [verification_of(trajectory_id, step, spec) for step in steps]
-        if all(step.confirmed for step in steps):
-            found.extend(_check(trajectory_id, trajectory, session, world, blobs))
-    return tuple(found)
+        found = tuple(verification_of(trajectory_id, step, spec) for step in steps)
+        task = _check(trajectory_id, trajectory, session, world, blobs)
+    if task is None:
+        return Replayed(found)
+    outcome = Annotation(trajectory_id, REPLAYED_OUTCOME, task.result, CHECKED, task.reads)
+    return Replayed((*found, task) if all(step.confirmed for step in steps) else found, outcome)
 
 
 def selfcheck_of(
@@ -206,13 +220,13 @@ def _with_start_doubted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
 
 def _check(
     trajectory_id: str, trajectory: Trajectory, session: Session, world: World, blobs: Blobs
-) -> Iterator[Verification]:
+) -> Verification | None:
     try:
         with world.open(session.snapshot(), blobs) as fork:
             checked = fork.check(trajectory.task, trajectory.messages)
     except (SnapshotError, StartError):
-        return
-    if checked.result not in ("unknown", "not_applicable"):
-        yield Verification(
-            trajectory_id, "task", checked.result, author_of(world.spec), detail=checked.detail, reads=checked.reads
-        )
+        return None
+    if checked.result in ("unknown", "not_applicable"):
+        return None
+    author = author_of(world.spec)
+    return Verification(trajectory_id, "task", checked.result, author, detail=checked.detail, reads=checked.reads)

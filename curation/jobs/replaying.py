@@ -8,7 +8,7 @@ import msgspec
 
 from curation.jobs.cases import PLACED, UNNAMED, VERSION_INFERRED, attempt_ids, places
 from curation.match import EQUAL
-from curation.replay import replay
+from curation.replay import REPLAYED_OUTCOME, Replayed, replay
 from curation.store import Store
 from curation.store.supersede import superseding
 from curation.worlds import World, open_worlds
@@ -29,8 +29,10 @@ LOGGED = """SELECT trajectory, result FROM verifications
 class ReplayResult(msgspec.Struct):
     """How the logged answers compare with the executed ones, by call; and outcomes with the task's own check, by run.
 
-    ``reasons`` counts the calls that are unverifiable or not run, ``passed_over`` the attempts of other environments,
-    ``ungraded`` the runs whose version was inferred: their own outcomes chose it, so its check verifies none of them.
+    ``reasons`` counts the calls that are unverifiable or not run, and those that differ with a cause that is seen;
+    ``passed_over`` the attempts of other environments. ``outcomes_differ`` are named in ``differing``.
+    ``outcomes_unverified`` of both are compared only: a call of the run is not confirmed, or its environment's version
+    was inferred (``ungraded``), and what chose a version is not verified by it.
     """
 
     calls: int
@@ -45,6 +47,8 @@ class ReplayResult(msgspec.Struct):
     passed_over: int
     outcomes_agree: int
     outcomes_differ: int
+    differing: list[str]
+    outcomes_unverified: int
     ungraded: int
 
 
@@ -65,25 +69,31 @@ def _replay_in(store: Store, environment: str, identities: Sequence[str], contro
         for start in range(0, len(identities), _CHUNK):
             records = list(store.trajectories(identities[start : start + _CHUNK]))
             inferred = _inferred(store, [identity for identity, _ in records])
+            done = execute(records, worlds)
             found = [
-                item for item in execute(records, worlds) if item.layer != "task" or item.trajectory not in inferred
+                item
+                for replayed in done
+                for item in replayed.verifications
+                if item.layer != "task" or item.trajectory not in inferred
             ]
-            for statement in superseding(store, [*found, *_placed(store, found, environment)]):
+            outcomes = [replayed.outcome for replayed in done if replayed.outcome is not None]
+            for statement in superseding(store, [*found, *outcomes, *_placed(store, found, environment)]):
                 batch.add_statement(statement)
         store.write(batch)
         return worlds[0].spec.id
 
 
-def execute(records: Sequence[tuple[str, Trajectory]], worlds: Sequence[World]) -> list[Verification]:
-    """What executing records again verifies, each in one of the worlds, all at the same time."""
+def execute(records: Sequence[tuple[str, Trajectory]], worlds: Sequence[World]) -> list[Replayed]:
+    """What executing records again says, in their order, each in one of the worlds, all at the same time."""
 
-    def run(number: int) -> list[Verification]:
+    def run(number: int) -> list[Replayed]:
         blobs = MemoryBlobs()
         mine = records[number :: len(worlds)]
-        return [found for identity, record in mine for found in replay(identity, record, worlds[number], blobs)]
+        return [replay(identity, record, worlds[number], blobs) for identity, record in mine]
 
     with ThreadPoolExecutor(len(worlds)) as pool:
-        return [found for part in pool.map(run, range(len(worlds))) for found in part]
+        parts = list(pool.map(run, range(len(worlds))))
+    return [parts[place % len(worlds)][place // len(worlds)] for place in range(len(records))]
 
 
 def _inferred(store: Store, identities: Sequence[str]) -> frozenset[str]:
@@ -125,12 +135,17 @@ def _count(store: Store, identities: list[str], authors: list[str]) -> ReplayRes
         f"""WITH logged AS (
                 {LOGGED}
             ), checked AS (
-                SELECT trajectory, result FROM effective_verifications
-                WHERE {mine} AND layer = 'task' AND message IS NULL
+                SELECT trajectory, value AS result FROM effective_annotations
+                WHERE trajectory IN (SELECT unnest(?)) AND field = '{REPLAYED_OUTCOME}'
             )
-            SELECT count(*) FILTER (l.result = c.result) AS agree, count(*) FILTER (l.result <> c.result) AS differ
+            SELECT count(*) FILTER (l.result = c.result) AS agree,
+                count(*) FILTER (l.result <> c.result) AS differ,
+                coalesce(list(trajectory ORDER BY trajectory) FILTER (l.result <> c.result), []) AS differing,
+                count(*) FILTER (trajectory NOT IN (
+                    SELECT trajectory FROM effective_verifications
+                    WHERE layer = 'task' AND message IS NULL AND author_kind = 'environment')) AS unverified
             FROM logged l JOIN checked c USING (trajectory)""",
-        [identities, authors],
+        [identities],
     ).to_pylist()[0]
     counts = {row["match"]: row["n"] for row in matches}
     return ReplayResult(
@@ -146,5 +161,7 @@ def _count(store: Store, identities: list[str], authors: list[str]) -> ReplayRes
         passed_over=len(attempt_ids(store)) - len(identities),
         outcomes_agree=outcomes["agree"],
         outcomes_differ=outcomes["differ"],
+        differing=outcomes["differing"],
+        outcomes_unverified=outcomes["unverified"],
         ungraded=len(_inferred(store, identities)),
     )

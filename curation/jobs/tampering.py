@@ -67,9 +67,10 @@ def tamper(store: Store, environment: str) -> TamperResult:
                 records = list(store.trajectories(identities[start : start + _CHUNK]))
                 forged = _forge(records, worlds[0].spec, found)
                 tampered = [(identity, _pasted(record, forged[identity])) for identity, record in records]
-                for check in execute([item for item in tampered if forged[item[0]]], worlds):
-                    if check.call in forged[check.trajectory]:
-                        _judge(check, found, reasons)
+                for replayed in execute([item for item in tampered if forged[item[0]]], worlds):
+                    for check in replayed.verifications:
+                        if check.call in forged[check.trajectory]:
+                            _judge(check, found, reasons)
     names = ("calls", "alone", "same_answer", "pasted", "caught", "called_equal", "unknown")
     return TamperResult(**{name: found[name] for name in names}, reasons=dict(sorted(reasons.items())))
 

@@ -15,6 +15,7 @@ from curation.errors import UsageError
 from curation.jobs.cases import INFERRED, PLACED, UNNAMED, VERSION_INFERRED, places
 from curation.jobs.replaying import LOGGED, PROCESSES, execute
 from curation.match import EQUAL
+from curation.replay import Replayed
 from curation.store import Store
 from curation.store.supersede import superseding
 from curation.worlds import open_worlds
@@ -90,7 +91,7 @@ class _Run(msgspec.Struct):
     held_out: list[_Attempt]
 
 
-Found = Mapping[tuple[str, str], Sequence[Verification]]  # by version and attempt
+Found = Mapping[tuple[str, str], Replayed]  # by version and attempt
 
 
 def find_versions(store: Store, environment: str, seed: int = 0, controls: Controls | None = None) -> VersionResult:
@@ -163,38 +164,36 @@ def _runs(attempts: Iterable[_Attempt], seed: int) -> list[_Run]:
 
 def _execute(
     store: Store, wanted: Iterable[tuple[str, _Attempt]], controls: Controls | None
-) -> dict[tuple[str, str], list[Verification]]:
+) -> dict[tuple[str, str], Replayed]:
     """What attempts give in versions of their worlds; each version of a world in a process, some at the same time."""
     tried: dict[tuple[str, str], list[str]] = defaultdict(list)
     for version, attempt in wanted:
         tried[version, attempt.world].append(attempt.id)
     records = dict(store.trajectories(sorted({identity for identities in tried.values() for identity in identities})))
 
-    def run(place: tuple[str, str]) -> list[Verification]:
+    def run(place: tuple[str, str]) -> dict[tuple[str, str], Replayed]:
         version, world = place
         (name,) = members(f"{world}@{version}")
         with open_worlds(name, controls, processes=1) as worlds:
-            return execute([(identity, records[identity]) for identity in tried[place]], worlds)
+            done = execute([(identity, records[identity]) for identity in tried[place]], worlds)
+            return {(version, identity): replayed for identity, replayed in zip(tried[place], done, strict=True)}
 
-    found: dict[tuple[str, str], list[Verification]] = defaultdict(list)
     with ThreadPoolExecutor(PROCESSES) as pool:
-        for (version, _), items in zip(tried, pool.map(run, tried), strict=True):
-            for item in items:
-                found[version, item.trajectory].append(item)
-    return found
+        return {key: replayed for part in pool.map(run, tried) for key, replayed in part.items()}
 
 
 def _score(
     run: str | None, version: str, attempts: Iterable[_Attempt], found: Found, logged: Mapping[str, str]
 ) -> VersionScore:
     score = VersionScore(run, version)
-    for item in (item for attempt in attempts for item in found.get((version, attempt.id), ())):
-        if item.execution is not None:
-            score.calls += 1
-            score.confirmed += item.execution.match in EQUAL
-        elif item.layer == "task" and item.trajectory in logged:
+    for attempt in attempts:
+        replayed = found.get((version, attempt.id), Replayed(()))
+        matches = [item.execution.match for item in replayed.verifications if item.execution is not None]
+        score.calls += len(matches)
+        score.confirmed += sum(match in EQUAL for match in matches)
+        if replayed.outcome is not None and attempt.id in logged:
             score.outcomes += 1
-            score.agree += item.result == logged[item.trajectory]
+            score.agree += replayed.outcome.value == logged[attempt.id]
     return score
 
 
@@ -233,7 +232,8 @@ def _write(store: Store, runs: Iterable[_Run], best: Mapping[str | None, list[st
                 world = f"{attempt.world}@{version}"
                 placed.append(attempt.id)
                 said.append(Annotation(attempt.id, "environment", world, INFERRED, _READS))
-                said.extend(item for item in found.get((version, attempt.id), ()) if item.execution is not None)
+                replayed = found.get((version, attempt.id), Replayed(()))
+                said.extend(item for item in replayed.verifications if item.execution is not None)
     guesses = _standing(store, "annotations", f"field = 'environment' AND author_name = '{PLACED.name}'", placed)
     checks = _standing(store, "verifications", "layer = 'task' AND author_kind = 'environment'", placed)
     with store.batch() as batch:

@@ -85,7 +85,7 @@ def test_every_logged_answer_is_what_the_environment_gives(world: str) -> None:
     found: Counter[tuple[str, str | None]] = Counter()
     with open_worlds(world, processes=1) as (process,):
         for item in read(world):
-            for check in replay(trajectory_id(item.trajectory), item.trajectory, process, blobs):
+            for check in replay(trajectory_id(item.trajectory), item.trajectory, process, blobs).verifications:
                 if check.layer == "execution" and check.execution is not None:
                     found[str(check.execution.match), check.execution.reason] += 1
                 if check.layer == "task":

@@ -39,7 +39,10 @@ def replayed(blobs: MemoryBlobs) -> Callable[[Trajectory, Worlds], Case]:
     def build(trajectory: Trajectory, worlds: Worlds) -> Case:
         identity = trajectory_id(trajectory)
         return Case(
-            identity, trajectory, verifications=replay(identity, trajectory, worlds[0], blobs), spec=worlds[0].spec
+            identity,
+            trajectory,
+            verifications=replay(identity, trajectory, worlds[0], blobs).verifications,
+            spec=worlds[0].spec,
         )
 
     return build

@@ -48,7 +48,7 @@ def test_a_fork_holds_the_whole_path(
     blobs = MemoryBlobs()
     parent = recorded(batches, booking[0], blobs)
     identity = trajectory_id(parent)
-    verifications = replay(identity, parent, booking[0], blobs)
+    verifications = replay(identity, parent, booking[0], blobs).verifications
     assert {item.result for item in verifications} == {"passed"}
     case = Case(identity, parent, verifications=verifications, spec=booking[0].spec)
     decision = data.draw(st.sampled_from([at for at, message in enumerate(parent.messages) if message.tool_calls]))
@@ -70,5 +70,5 @@ def test_a_fork_holds_the_whole_path(
         for message in fork.messages:
             execution = executed.get(message.answers.uid) if message.answers else None
             assert execution is None or execution.answer == digest(text_of(message.content).encode())
-        again = replay(result.fork.id, fork, booking[1], blobs)
+        again = replay(result.fork.id, fork, booking[1], blobs).verifications
         assert {item.result for item in again} == {"passed"}

@@ -25,7 +25,7 @@ def booking() -> Iterator[World]:
 
 
 def run(trajectory: Trajectory, world: World) -> tuple[Verification, ...]:
-    return replay(trajectory_id(trajectory), trajectory, world, MemoryBlobs())
+    return replay(trajectory_id(trajectory), trajectory, world, MemoryBlobs()).verifications
 
 
 def verdicts(found: tuple[Verification, ...]) -> list[tuple[str | None, str | None, str | None]]:

@@ -33,7 +33,7 @@ def answer(call: str, content: str) -> Message:
 
 
 def run(trajectory: Trajectory, world: World) -> tuple[Verification, ...]:
-    return replay(trajectory_id(trajectory), trajectory, world, MemoryBlobs())
+    return replay(trajectory_id(trajectory), trajectory, world, MemoryBlobs()).verifications
 
 
 def verdicts(found: tuple[Verification, ...]) -> list[tuple[str | None, str | None, tuple[str, ...]]]:
