@@ -9,7 +9,8 @@ import pytest
 from curation.errors import UsageError
 from schemas.rows import Wanted
 from schemas.selection import KINDS, Kind, Selection
-from schemas.statements import Result, Verification
+from schemas.statements import Power, Result, Verification
+from schemas.trajectory import Author
 from tests.builders.desk import ENVIRONMENT, Desk
 from tests.records import A17, A18, BAD, OK, REQUEST
 
@@ -83,3 +84,19 @@ def test_a_fork_has_no_outcome_and_a_pair_tells_that_of_its_chosen_side(desk: De
     told: dict[str, Any] = {row["trajectory_id"]: row["outcome"] for row in map(json.loads, desk.rows("preference"))}
     assert told.pop(right) == "success"
     assert list(told.values()) == [None]
+
+
+@pytest.mark.parametrize("call", [None, "1.0"])
+@pytest.mark.parametrize(("said", "level"), [((), "execution"), (("passed",), "step")])
+def test_what_is_measured_of_a_check_at_a_call_changes_no_level(
+    call: str | None, said: tuple[Result, ...], level: str, desk: Desk
+) -> None:
+    attempt = desk.attempt(REQUEST, A17, OK)
+    for result in said:
+        desk.say(Verification(attempt, "step", result, ENVIRONMENT, 1, call, reads=("state",)))
+    for check in ("no_error", "step", "task"):
+        measured = Power(check, "get_stock", 3, 2)
+        desk.say(Verification(attempt, "step", "unknown", Author("rule", f"placebo.{check}"), 1, "1.0", power=measured))
+    desk.build("first_action")
+    (row,) = map(json.loads, desk.rows("first_action"))
+    assert (row["level"], row["placebo_rate"]) == (level, None)
