@@ -101,7 +101,7 @@ def allowance_of(case: Case, fork: Trajectory) -> Allowance:
     words.extend(f"what the parent used of its {name} is unknown" for name in unknown)
     bounded = told["steps"] is None or bool(unknown)
     if bounded:
-        words.append(f"so far as it is unknown at most {taken} decisions, as many as the parent took")
+        words.append(f"no more is known of it: at most {taken} decisions, as many as the parent took")
     return Allowance(
         steps=None if left["steps"] is None else int(left["steps"]),
         calls=None if left["calls"] is None else int(left["calls"]),
