@@ -8,6 +8,7 @@ may give ``{"injections": {VECTOR: TEXT}}``: the texts that stand in the data in
 
 import importlib.metadata
 import importlib.resources
+import re
 from ast import literal_eval
 from collections.abc import Sequence
 from copy import deepcopy
@@ -48,6 +49,7 @@ SUITES = ("banking", "slack", "travel", "workspace")
 VERSIONS = ("v1", "v1.1", "v1.1.1", "v1.1.2", "v1.2", "v1.2.1", "v1.2.2")
 
 CLOCKED = frozenset(("travel", "workspace"))  # suites whose tools read the clock, and order participants as sets do
+OFFERS = re.compile(r"(?!.*tool_filter).+")  # a pipeline of that name chooses some tools for every task
 RULES = ("outer_whitespace@1", "pydantic_url@1")
 MOVING = ("clock@1", "set_order@1")
 
@@ -160,6 +162,7 @@ class Suite:
             undo={tool: undo for tool, undo in UNDO.items() if tool in self.runtime.functions},
             rules=RULES + MOVING if name in CLOCKED else RULES,
             tasks=f"agentdojo:{name}",
+            offers=OFFERS,
         )
 
     def open(self, start: Task | Snapshot, controls: Controls, blobs: Blobs) -> SuiteSession:

@@ -136,7 +136,7 @@ class EnvSpec(NamedTuple):
     pointers (``*`` stands for any one key) of arrays that are sets. ``restore`` is the best way back to an earlier
     state: its snapshots, a prefix replayed from the task's start, compensating calls, or none. ``recorded_only``: it
     gives recorded answers back and can confirm nothing. ``tasks`` is the namespace of the tasks it opens, where it
-    opens no others.
+    opens no others. ``offers`` is a pattern of the agents whose runs were offered every tool, for logs that list none.
     """
 
     id: str
@@ -154,6 +154,7 @@ class EnvSpec(NamedTuple):
     restore: RestoreKind = "snapshot"
     recorded_only: bool = False
     tasks: str | None = None
+    offers: re.Pattern[str] | None = None
 
     @property
     def name(self) -> str:

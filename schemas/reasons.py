@@ -75,6 +75,13 @@ UNVERIFIABLE: dict[str, Reason] = {
     "not_text": Reason("The logged answer holds parts that are no text.", "Log the tool's raw text."),
 }
 
+DIFFERENT: dict[str, Reason] = {
+    "recorded_alike": Reason(
+        "Other attempts were given the same answer to the same call: the environment is not what it was.",
+        "Replay in the version that the runs were recorded in.",
+    ),
+}
+
 NOT_RUN: dict[str, Reason] = {
     "not_executable": Reason("The call does not parse, and the environment answers no such calls.", "None needed."),
     "state_unknown": Reason(
@@ -312,6 +319,7 @@ TABLES: dict[str, dict[str, Reason]] = {
     "A line of a log is quarantined": QUARANTINE,
     "A record enters with a warning": WARNINGS,
     "An answer cannot be compared (unverifiable)": UNVERIFIABLE,
+    "An answer is not the environment's, for a cause that is seen (different)": DIFFERENT,
     "A call is not executed again (not_run)": NOT_RUN,
     "No version is chosen for a run": VERSIONS,
     "Arguments cannot be checked against their schema": UNCHECKED,

@@ -11,7 +11,7 @@ import msgspec
 from curation.diagnosis.evidence import Case
 from curation.errors import UsageError
 from curation.store import Store
-from environments.catalogue import UnknownEnvironmentError, find, is_ours, members
+from environments.catalogue import UnknownEnvironmentError, find, is_ours, members, versions
 from environments.protocol import EnvSpec
 from schemas.objects import ToolSpec, read_tools
 from schemas.statements import Finding, Verification
@@ -38,16 +38,18 @@ def attempt_ids(store: Store) -> list[str]:
 def places(store: Store, environment: str) -> dict[str, list[str]]:
     """The live records of every world that a name stands for, by the world's full name; each record in one of them.
 
-    Raises UnknownEnvironmentError, and UsageError where there is no record at all, with the environments that attempts
-    do name.
+    Where the name leaves the version open, a record that says its own is of that one. Raises UnknownEnvironmentError,
+    and UsageError where there is no record at all, with the environments that attempts do name.
     """
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = defaultdict(list)
     taken: set[str] = set()
+    open_versions = () if "@" in environment else versions(environment)
     for name in members(environment):
-        mine = [identity for identity in _attempts_in(store, name) if identity not in taken]
-        taken.update(mine)
-        if mine:
-            found[name] = mine
+        worlds = {f"{name.partition('@')[0]}@{version}" for version in open_versions}
+        for identity, recorded in _attempts_in(store, name).items():
+            if identity not in taken:
+                taken.add(identity)
+                found[recorded if recorded in worlds else name].append(identity)
     if not found:
         known = store.sql("SELECT DISTINCT environment AS e FROM attempts WHERE environment IS NOT NULL ORDER BY e")
         named = ", ".join(known["e"].to_pylist()) or "none"
@@ -55,7 +57,7 @@ def places(store: Store, environment: str) -> dict[str, list[str]]:
             f"no attempt was recorded in {environment!r} or calls one of its tools; environments that attempts name: "
             f"{named}; say where they come from with the side-file key 'environment'"
         )
-    return found
+    return dict(found)
 
 
 def place_of(store: Store, environment: str, identity: str) -> str:
@@ -64,7 +66,7 @@ def place_of(store: Store, environment: str, identity: str) -> str:
     Raises UnknownEnvironmentError, and UsageError where none of several worlds is the record's.
     """
     names = members(environment)
-    if len(names) == 1:
+    if len(names) == 1 and ("@" in environment or not versions(environment)):
         return names[0]
     for name, identities in places(store, environment).items():
         if identity in identities:
@@ -72,15 +74,16 @@ def place_of(store: Store, environment: str, identity: str) -> str:
     raise UsageError(f"{environment!r} stands for {', '.join(names)}; {identity} is of none of them: name the world")
 
 
-def _attempts_in(store: Store, environment: str) -> list[str]:
-    """The live records of a world: those recorded in it; of those that name none, the ones that call one of its tools,
-    and the ones without a call. Where it opens the tasks of one namespace only, none of another.
+def _attempts_in(store: Store, environment: str) -> dict[str, str | None]:
+    """The live records of a world, each with the environment that it names: those recorded in it; of those that name
+    none, the ones that call one of its tools, and the ones without a call. Where it opens the tasks of one namespace
+    only, none of another.
 
     An attempt names it by its id, ``id@version``, or the name it is found by.
     """
     spec = find(environment).spec
     rows = store.sql(
-        f"""SELECT trajectory_id, t.calls > 0 OR NOT {UNNAMED} AS sure FROM attempts a
+        f"""SELECT trajectory_id, a.environment, t.calls > 0 OR NOT {UNNAMED} AS sure FROM attempts a
             JOIN trajectories t ON t.id = a.trajectory_id
             WHERE a.environment IN (SELECT unnest($1)) OR split_part(a.environment, '@', 1) = $2
             OR ({UNNAMED} AND ($4 IS NULL OR a.namespace = $4) AND (t.calls = 0 OR list_has_any(
@@ -88,7 +91,9 @@ def _attempts_in(store: Store, environment: str) -> list[str]:
             ORDER BY {_ORDER}""",
         [[environment, spec.name], spec.id, sorted(spec.effects), spec.tasks],
     )
-    return rows["trajectory_id"].to_pylist() if any(rows["sure"].to_pylist()) else []
+    if not any(rows["sure"].to_pylist()):
+        return {}
+    return dict(zip(rows["trajectory_id"].to_pylist(), rows["environment"].to_pylist(), strict=True))
 
 
 def read_known(store: Store, identities: Sequence[str], environment: str | None = None) -> Iterator[Known]:

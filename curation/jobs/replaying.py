@@ -1,24 +1,27 @@
 """Replaying a store's attempts in one environment."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
 from curation.jobs.cases import PLACED, UNNAMED, VERSION_INFERRED, attempt_ids, places
+from curation.jobs.drift import with_drift_named
 from curation.match import EQUAL
 from curation.replay import REPLAYED_OUTCOME, Replayed, replay
-from curation.store import Store
+from curation.store import Batch, Store
 from curation.store.supersede import superseding
 from curation.worlds import World, open_worlds
 from environments.blobs import MemoryBlobs
 from environments.protocol import Controls
-from schemas.statements import Annotation, Verification
-from schemas.trajectory import Trajectory
+from schemas.objects import tools_object
+from schemas.statements import Annotation, Statement, Verification
+from schemas.trajectory import Author, Trajectory
 
 _CHUNK = 400
 PROCESSES = 2
+OFFERED = Author("rule", "replay.offered", "1")
 
 LOGGED = """SELECT trajectory, result FROM verifications
     WHERE layer = 'task' AND message IS NULL AND author_kind IN ('log', 'side_file')
@@ -70,14 +73,16 @@ def _replay_in(store: Store, environment: str, identities: Sequence[str], contro
             records = list(store.trajectories(identities[start : start + _CHUNK]))
             inferred = _inferred(store, [identity for identity, _ in records])
             done = execute(records, worlds)
-            found = [
-                item
-                for replayed in done
-                for item in replayed.verifications
-                if item.layer != "task" or item.trajectory not in inferred
-            ]
-            outcomes = [replayed.outcome for replayed in done if replayed.outcome is not None]
-            for statement in superseding(store, [*found, *outcomes, *_placed(store, found, environment)]):
+            verified = (item for replayed in done for item in replayed.verifications)
+            found = with_drift_named(
+                store,
+                records,
+                [item for item in verified if item.layer != "task" or item.trajectory not in inferred],
+            )
+            said: list[Statement] = [*found, *_placed(store, found, environment)]
+            said.extend(replayed.outcome for replayed in done if replayed.outcome is not None)
+            said.extend(_offered(batch, records, found, worlds[0]))
+            for statement in superseding(store, said):
                 batch.add_statement(statement)
         store.write(batch)
         return worlds[0].spec.id
@@ -117,6 +122,27 @@ def _placed(store: Store, found: Sequence[Verification], environment: str) -> It
     )
     for identity in rows["trajectory_id"].to_pylist():
         yield Annotation(identity, "environment", environment, PLACED, ("observation", "state"))
+
+
+def _offered(
+    batch: Batch, records: Sequence[tuple[str, Trajectory]], found: Iterable[Verification], world: World
+) -> Iterator[Annotation]:
+    """The tools of the environment for the runs that it confirms, where the log lists none and all were offered."""
+    confirmed = {item.trajectory for item in found if item.execution is not None and item.execution.match in EQUAL}
+    pattern = world.spec.offers
+    mine = [
+        (identity, record)
+        for identity, record in records
+        if record.conditions.tools is None and pattern is not None and pattern.fullmatch(record.conditions.agent or "")
+    ]
+    mine = [(identity, record) for identity, record in mine if identity in confirmed]
+    if not mine:
+        return
+    with world.open(mine[0][1].task, MemoryBlobs()) as session:
+        tools = tools_object([{"type": "function", "function": tool} for tool in session.tools()])
+    batch.add_object(tools)
+    for identity, _ in mine:
+        yield Annotation(identity, "tools", tools.id, OFFERED, ("schema",))
 
 
 def _count(store: Store, identities: list[str], authors: list[str]) -> ReplayResult:
