@@ -16,10 +16,10 @@ MAX_TEXT = 200_000  # characters; in longer texts no volatile rule forgives anyt
 
 _URL = re.compile(r"(https://errors\.pydantic\.dev/)\d{1,4}(?:\.\d{1,4}){0,3}(?=/)")
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?")
-_ITEM = r"""\s*+(?:"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|[^\[\]{},'"]++)\s*+"""
-_BRACKETS = re.compile(rf"\[{_ITEM}(?:,{_ITEM})++\]", re.DOTALL)
+_ITEM = r"""\s*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*"|'[^'\\]*+(?:\\.[^'\\]*+)*'|[^\[\]{},'"]++)\s*+"""
+_BRACKETS = re.compile(rf"\[{_ITEM}(?:,{_ITEM})+\]", re.DOTALL)
 _ITEMS = re.compile(_ITEM, re.DOTALL)
-_DASHES = re.compile(r"^( *+)- [^\n]*+(?:\n\1- [^\n]*+)++", re.MULTILINE)
+_DASHES = re.compile(r"^( *+)- [^\n]*+(?:\n\1- [^\n]*+)+", re.MULTILINE)
 
 
 class Place(NamedTuple):

@@ -100,7 +100,8 @@ def _build_model(kind: type[BaseModel], value: Any, path: str, made: dict[str, B
 
 @cache
 def _fields(kind: type[BaseModel]) -> dict[str, Build]:
-    return {name: _builder(field.annotation) for name, field in kind.model_fields.items()}
+    hints: dict[str, Any] = {name: field.annotation for name, field in kind.model_fields.items()}
+    return {name: _builder(hint) for name, hint in hints.items()}
 
 
 def _build_either(model: Build, leaf: Build, value: Any, path: str, made: dict[str, BaseModel]) -> Any:

@@ -78,6 +78,6 @@ def _default(value: Any) -> Any:
 def _schema(kind: Kind) -> dict[str, Any]:
     """The JSON Schema of an object with the fields of a type; types that it refers to lie in ``$defs``."""
     _, parts = msgspec.json.schema_components([kind])
-    schema = parts.pop(kind.__name__)
+    schema: dict[str, Any] = parts.pop(kind.__name__)
     del schema["title"]
     return schema | {"$defs": parts} if parts else schema
