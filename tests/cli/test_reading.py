@@ -220,7 +220,7 @@ def test_a_store_that_is_there_is_named_and_one_that_was_cut_off_is_completed(tm
 
 def test_a_recovery_that_leaves_something_behind_is_refused_in_words(tmp_path: Path) -> None:
     (tmp_path / "my_world.py").write_bytes((EXAMPLES / "my_world.py").read_bytes())
-    answer = {"room": "kitchen", "degrees": 25, "before": 20}
+    answer = {"degrees": 25, "before": 20}
     call = {"name": "heat", "arguments": json.dumps({"room": "kitchen", "degrees": 25})}
     messages = [
         {"role": "user", "content": "Set the kitchen to 22 degrees."},
@@ -228,7 +228,7 @@ def test_a_recovery_that_leaves_something_behind_is_refused_in_words(tmp_path: P
         {"role": "tool", "tool_call_id": "c", "content": json.dumps(answer, separators=(",", ":"))},
     ]
     write(tmp_path / "log.jsonl", [{"id": "too_warm", "messages": messages}])
-    world = ("--environment", "my_world:House")
+    world = ("--environment", "my_world:house")
     for verb in (["init"], ["import", "log.jsonl"], ["replay", *world]):
         result(tmp_path, *verb)
     calls = [{"room": "office", "degrees": 21}, {"room": "kitchen", "degrees": 22}]
