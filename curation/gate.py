@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from curation.errors import UsageError
 from curation.importers.face import Fact
-from curation.prepared import Entry, Prepared
+from curation.prepared import Entry, Prepared, source_of
 from curation.store import Batch, Store
 from curation.store.supersede import superseding
 from schemas.statements import Annotation, Result, Statement, Verification
@@ -47,7 +47,7 @@ class Gate:
                     entering.append(entry.row)
             judged.append(entry)
             if entry.code is None:
-                self._met.setdefault(entry.raw, entry.id)
+                self._met.setdefault(entry.source, entry.id)
                 statements.extend(statement_of(entry.id, fact) for fact in entry.facts)
         self._batch.add_rows("trajectories", prepared.rows.take(pa.array(entering, pa.int64())))
         for item in prepared.objects:
@@ -68,13 +68,13 @@ class Gate:
     def _enter(self, entry: Entry, statements: list[Statement], *, back: bool) -> Entry:
         """The entry, with a code where another record stands against it; ``back``: it was revised, and holds again."""
         taken = {self._live[entry.attempt]} if entry.attempt in self._live else set()
-        seen = set() if self._rename or entry.known_by == "order" else self._raws.get(entry.raw, set())
+        seen = set() if self._rename or entry.known_by == "order" else self._raws.get(entry.source, set())
         if taken and (not self._revise or not taken.isdisjoint(self._entered)):
             return _refused(entry, "attempt_taken", taken)
         if seen and (not self._revise or (len(seen) > 1 and seen.isdisjoint(taken))):
             return _refused(entry, "raw_known", seen)
-        if entry.known_by == "bytes" and entry.raw in self._met:
-            return _refused(entry, "raw_known", {self._met[entry.raw]})
+        if entry.known_by == "bytes" and entry.source in self._met:
+            return _refused(entry, "raw_known", {self._met[entry.source]})
         if seen and seen.isdisjoint(taken):
             self._displaced.update((record, entry.attempt) for record in taken)
         revised = seen if seen.isdisjoint(taken) and seen else taken
@@ -98,14 +98,14 @@ class Gate:
             [[entry.attempt for entry in entries]],
         )
         raws = self._store.sql(
-            "SELECT raw, trajectory FROM sightings WHERE raw IN (SELECT unnest(?)) "
+            "SELECT raw, part, trajectory FROM sightings WHERE raw IN (SELECT unnest(?)) "
             "AND trajectory IN (SELECT trajectory_id FROM attempts)",
             [[entry.raw for entry in entries]],
         )
         for attempt, identity in zip(*(column.to_pylist() for column in live.columns), strict=True):
             self._live.setdefault(attempt, identity)
-        for raw, identity in zip(*(column.to_pylist() for column in raws.columns), strict=True):
-            self._raws.setdefault(raw, set()).add(identity)
+        for raw, part, identity in zip(*(column.to_pylist() for column in raws.columns), strict=True):
+            self._raws.setdefault(source_of(raw, part), set()).add(identity)
         return known | set(rows["id"].to_pylist())
 
 

@@ -161,31 +161,32 @@ def ingest(store: Store, sources: Sources, options: IngestOptions, readers: Read
             file = _file_digest(source.path)
             for chunk, prepared in (readers or Readers()).map(prepare, _chunks(source, options, occurrences)):
                 used.update(entry.side_line for entry in prepared.entries)
-                batch.add_rows("objects", record_batch("objects", list(map(_raw, prepared.entries, chunk.slices))))
-                for entry, piece in zip(gate.judge(prepared), chunk.slices, strict=True):
-                    _sight(batch, source, file, entry, piece)
+                batch.add_rows("objects", record_batch("objects", list(map(_raw, prepared.raws, chunk.slices))))
+                for entry in gate.judge(prepared):
+                    _sight(batch, source, file, entry)
         gate.finish()
         store.write(batch)
         return _count(store, sources, batch, _unmatched(options.reading.side, used))
 
 
-def _raw(entry: Entry, piece: Slice) -> Row:
-    return object_row(Object(entry.raw, "raw", piece.data or b""))
+def _raw(name: str, piece: Slice) -> Row:
+    return object_row(Object(name, "raw", piece.data or b""))
 
 
-def _sight(batch: Batch, source: Source, file: str, entry: Entry, piece: Slice) -> None:
+def _sight(batch: Batch, source: Source, file: str, entry: Entry) -> None:
     batch.add_sighting(
         Sighting(
             file=file,
             name=source.name,
-            place=piece.place,
-            offset=piece.offset,
+            place=entry.place,
+            offset=entry.offset,
             raw=entry.raw,
             importer=f"{source.importer.name}@{source.importer.version}",
             trajectory=None if entry.code else entry.id,
             code=entry.code,
             detail=entry.detail or None,
             warnings=entry.warnings,
+            part=entry.part,
         )
     )
 

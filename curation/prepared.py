@@ -43,13 +43,16 @@ class Chunk(NamedTuple):
 class Entry(NamedTuple):
     """What is to be known of a record to let it in: its names and facts, or why it is no attempt.
 
-    ``row`` is its position in the rows of its chunk, ``raw`` the digest of its bytes, ``side_line`` the line of the
-    side file that is about it, ``known_by`` what its attempt is known by: the names of its run or index, its order
-    among identical records, or its bytes alone.
+    ``place`` and ``offset`` are where it stands in its file, ``raw`` is the digest of its slice and ``part`` its name
+    there. ``row`` is its position in the rows of its chunk, ``side_line`` the line of the side file that is about it,
+    ``known_by`` what its attempt is known by: the names of its run or index, its order among identical records, or its
+    bytes alone.
     """
 
-    piece: Slice
+    place: int
+    offset: int
     raw: str
+    part: str | None = None
     id: str = ""
     attempt: str = ""
     row: int = -1
@@ -60,54 +63,76 @@ class Entry(NamedTuple):
     code: str | None = None
     detail: str = ""
 
+    @property
+    def source(self) -> str:
+        """What it was read from: its slice, or its part of one that holds several attempts."""
+        return source_of(self.raw, self.part)
+
 
 class Prepared(NamedTuple):
-    """A chunk with its entries in order, the ``trajectories`` rows of its attempts, and what these refer to."""
+    """A chunk with its entries in order, the digests of its slices, the ``trajectories`` rows of its attempts, and what
+    these refer to.
+    """
 
     entries: tuple[Entry, ...]
+    raws: tuple[str, ...]
     rows: pa.RecordBatch
     objects: tuple[Object, ...]
+
+
+def source_of(raw: str, part: str | None) -> str:
+    """The name of what an attempt was read from: a slice's digest, or one of it and a part's name."""
+    return raw if part is None else digest(encode([raw, part]))
 
 
 def prepare(chunk: Chunk) -> Prepared:
     """Read, name and digest the records of a chunk. Pure: the same chunk gives the same, in any process."""
     rows: list[Row] = []
     objects: dict[str, Object] = {}
-    entries = tuple(_entries(chunk, rows, objects))
-    # The bytes are where the chunk came from; they need not travel back from another process.
-    return Prepared(
-        tuple(entry._replace(piece=entry.piece._replace(data=None)) for entry in entries),
-        record_batch("trajectories", rows),
-        tuple(objects.values()),
-    )
+    raws = tuple(digest(piece.data or b"") for piece in chunk.slices)
+    entries = tuple(_entries(chunk, raws, rows, objects))
+    return Prepared(entries, raws, record_batch("trajectories", rows), tuple(objects.values()))
 
 
-def _entries(chunk: Chunk, rows: list[Row], objects: dict[str, Object]) -> Iterator[Entry]:
+def _entries(chunk: Chunk, raws: Sequence[str], rows: list[Row], objects: dict[str, Object]) -> Iterator[Entry]:
     importer, side = find(chunk.format), chunk.reading.side
     numbers = chunk.numbers or [1] * len(chunk.slices)
-    for piece, number in zip(chunk.slices, numbers, strict=True):
-        item, raw = importer.item(piece), digest(piece.data or b"")
+    read = (
+        (item, raw, number)
+        for piece, raw, number in zip(chunk.slices, raws, numbers, strict=True)
+        for item in importer.items(piece)
+    )
+    for item, raw, number in read:
+        entry = Entry(item.place, item.offset, raw, item.part)
         if not isinstance(item, Parsed):
-            yield Entry(piece, raw, code=item.code, detail=item.detail)
+            yield entry._replace(code=item.code, detail=item.detail)
             continue
         side_line = None if side is None else side.find(item, chunk.file)
         if side is not None:
             item = side.apply(item, chunk.file)
-        trajectory, known_by = _named(item.trajectory, chunk.reading, raw, number)
-        attempt = attempt_id(trajectory, raw)
+        trajectory, known_by = _named(item.trajectory, chunk.reading, entry.source, number)
+        attempt = attempt_id(trajectory, entry.source)
         assert attempt is not None, "a log holds no forks of ours"  # noqa: S101 - no importer sets ``fork``
         row = trajectory_row(trajectory, encode(trajectory), attempt)
-        objects.update((item.id, item) for item in item.objects)
-        yield Entry(piece, raw, row["id"], attempt, len(rows), known_by, item.facts, item.warnings, side_line)
+        objects.update((held.id, held) for held in item.objects)
+        yield entry._replace(
+            id=row["id"],
+            attempt=attempt,
+            row=len(rows),
+            known_by=known_by,
+            facts=item.facts,
+            warnings=item.warnings,
+            side_line=side_line,
+        )
         rows.append(row)
 
 
-def _named(trajectory: Trajectory, reading: Reading, raw: str, number: int) -> tuple[Trajectory, KnownBy]:
+def _named(trajectory: Trajectory, reading: Reading, source: str, number: int) -> tuple[Trajectory, KnownBy]:
     if reading.namespace is not None and trajectory.task.namespace is None:
         trajectory = replace(trajectory, task=replace(trajectory.task, namespace=reading.namespace))
     by_order = number > 1 and trajectory.attempt is None
     if by_order:
-        trajectory = replace(trajectory, attempt=Attempt(run=raw, index=number))
+        trajectory = replace(trajectory, attempt=Attempt(run=source, index=number))
     if reading.run is not None:
         trajectory = name_run(trajectory, reading.run)
     if by_order:

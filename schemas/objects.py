@@ -59,8 +59,9 @@ def tools_object(tools: list[Any]) -> Object:
 class Sighting(Record, frozen=True):
     """One item read from a file, whatever became of it.
 
-    ``file`` and ``raw`` are digests of the file and of the item's bytes, ``place`` its line (from 1) or index,
-    ``offset`` its first byte. Either ``trajectory`` is set, or ``code`` says why it is quarantined.
+    ``file`` and ``raw`` are digests of the file and of the bytes that hold the item, ``place`` its line (from 1) or
+    index, ``offset`` its first byte, ``part`` its name where the same bytes hold several. Either ``trajectory`` is set,
+    or ``code`` says why it is quarantined.
     """
 
     file: str
@@ -73,6 +74,7 @@ class Sighting(Record, frozen=True):
     code: str | None = None
     detail: str | None = None
     warnings: tuple[str, ...] = ()
+    part: str | None = None
 
 
 def read_tools(data: bytes) -> tuple[ToolSpec, ...]:

@@ -5,7 +5,8 @@ Importers are pure: they open nothing but the path they are given, know nothing 
 the file into exactly one ``Parsed`` or ``Rejected``. Slices can be built apart from one another, in any process.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -36,8 +37,8 @@ class Parsed(NamedTuple):
     """One attempt as read: its record, what it refers to, facts beside it, and the bytes it was read from.
 
     ``place`` is the line number or the position in the file's list, both from 1, ``offset`` the byte where it starts.
-    ``key`` is the record's own id, for side files. ``replaced`` counts lone surrogates, ``warnings`` are codes of
-    schemas.reasons.WARNINGS.
+    ``part`` names the attempt among several that one slice holds, the same whenever it is read. ``key`` is the record's
+    own id, for side files. ``replaced`` counts lone surrogates, ``warnings`` are codes of schemas.reasons.WARNINGS.
     """
 
     trajectory: Trajectory
@@ -49,12 +50,13 @@ class Parsed(NamedTuple):
     facts: tuple[Fact, ...] = ()
     replaced: int = 0
     warnings: tuple[str, ...] = ()
+    part: str | None = None
 
 
 class Rejected(NamedTuple):
     """One item that is no attempt, with a code of schemas.reasons.QUARANTINE and the words of what refused it.
 
-    ``raw`` is empty where the item is over the size limit: it was skipped, never held.
+    ``raw`` is empty where the item is over the size limit: it was skipped, never held. ``part`` is as in Parsed.
     """
 
     code: str
@@ -62,6 +64,7 @@ class Rejected(NamedTuple):
     raw: bytes
     place: int
     offset: int
+    part: str | None = None
 
 
 Item = Parsed | Rejected
@@ -77,15 +80,22 @@ class RefusedError(Exception):
 
 
 class Slice(NamedTuple):
-    """The exact bytes of one record in a file; ``data`` is None where they are over the size limit."""
+    """The exact bytes of one record in a file; ``data`` is None where they are over the size limit.
+
+    ``context`` is what stands elsewhere and belongs to it, such as the header of its archive.
+    """
 
     data: bytes | None
     place: int
     offset: int
+    context: bytes = b""
 
 
 class Slices(Protocol):
-    """A file of a format as the slices that hold one record each, at most one of them in memory."""
+    """A file of a format as the slices that hold its records, at most one of them in memory.
+
+    A slice is what has to be read together: mostly one attempt, else a session or a tree of attempts.
+    """
 
     def __call__(self, path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Slice]:
         """Every record of the file; one over ``limit`` bytes is skipped unheld. Raises OSError only."""
@@ -94,27 +104,38 @@ class Slices(Protocol):
 class Importer(NamedTuple):
     """A format: its name, its version (in sightings), and its three functions.
 
-    ``sniff`` gets the first bytes of a file, perhaps cut in the middle of a record. ``build`` makes an attempt of a
-    slice's parsed value, its bytes, the slice, and the number of replaced surrogates; it raises RefusedError.
+    ``sniff`` gets the first bytes of a file, perhaps cut in the middle of a record. ``build`` makes the attempts of a
+    slice's parsed value, its bytes, the slice, and the number of replaced surrogates; it raises RefusedError. ``parse``
+    reads the bytes of a slice that is no one JSON value. ``claims`` are the files that are read as parts of a file.
     """
 
     name: str
     version: str
     sniff: Callable[[bytes], bool]
     slices: Slices
-    build: Callable[[Any, bytes, Slice, int], Parsed]
+    build: Callable[[Any, bytes, Slice, int], Parsed | Iterable[Item]]
+    parse: Callable[[bytes], tuple[Any, int]] = canonical.parse
+    claims: Callable[[Path], Iterable[Path]] = lambda path: ()
 
-    def item(self, piece: Slice) -> Item:
-        """What a slice holds: one attempt, or why there is none."""
+    def items(self, piece: Slice) -> Iterator[Item]:
+        """What a slice holds: its attempts, or why there is none; at least one item."""
         data = piece.data
         if data is None:
-            return Rejected("too_large", "the record is over the size limit", b"", piece.place, piece.offset)
+            yield Rejected("too_large", "the record is over the size limit", b"", piece.place, piece.offset)
+            return
+        found = 0
         try:
-            value, replaced = canonical.parse(data)
-            return self.build(value, data, piece, replaced)
+            value, replaced = self.parse(data)
+            built = self.build(value, data, piece, replaced)
+            for item in (built,) if isinstance(built, Parsed) else built:
+                found += 1
+                yield item
+            if not found:
+                yield Rejected("not_a_record", "it holds no attempt", data, piece.place, piece.offset)
         except (canonical.UnreadableError, RefusedError) as error:
-            return Rejected(error.code, error.detail, data, piece.place, piece.offset)
+            part = f"after {found}" if found else None
+            yield Rejected(error.code, error.detail, data, piece.place, piece.offset, part)
 
     def read(self, path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Item]:
         """Every item of a file. Raises OSError only."""
-        return map(self.item, self.slices(path, limit))
+        return chain.from_iterable(map(self.items, self.slices(path, limit)))

@@ -67,7 +67,7 @@ class SideFile:
 
 def read_side_lines(path: Path) -> Iterator[tuple[int, SideLine]]:
     """The lines with their numbers. Raises UsageError with file and line for the first that is of no use."""
-    for data, number, _ in read_lines(path):
+    for data, number, *_ in read_lines(path):
         try:
             if data is None:
                 raise RefusedError("too_large", "the line is over the size limit")

@@ -59,6 +59,7 @@ TABLES: dict[str, pa.Schema] = {
             ("code", _TEXT),
             ("detail", _TEXT),
             ("warnings", pa.list_(_TEXT)),
+            ("part", _TEXT),
         ]
     ),
     "annotations": pa.schema([*_STATEMENT, ("field", _TEXT), ("value", _TEXT)]),
