@@ -33,11 +33,12 @@ _LISTED = 10
 
 
 class Source(NamedTuple):
-    """A file to read, as its reader calls it, and the importer that reads it."""
+    """A file to read, as its reader calls it, the importer that reads it, and why that one."""
 
     path: Path
     name: str
     importer: Importer
+    why: str
 
 
 class Sources(NamedTuple):
@@ -61,8 +62,9 @@ class IngestOptions(NamedTuple):
 
 
 class FormatCount(msgspec.Struct):
-    """What one importer read."""
+    """What one importer read, and what in the first of its files was of its format."""
 
+    why: str
     files: int
     read: int
     accepted: int
@@ -122,6 +124,11 @@ def find_sources(paths: Sequence[Path], format_name: str) -> Sources:
                 passed_over[file.as_posix()] = str(error).removeprefix(f"{file}: ")
         if len(files) == before:
             raise UsageError(f"{path}: no log of a known format in this folder; name one, with --format")
+    for source in tuple(files.values()):
+        for part in source.importer.claims(source.path):
+            if part in files and part != source.path:
+                del files[part]
+                passed_over[part.as_posix()] = f"read as a part of {source.name}"
     return Sources(tuple(files.values()), passed_over)
 
 
@@ -143,7 +150,7 @@ def _source(path: Path, format_name: str) -> Source:
     name = path.as_posix().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if not path.is_file():
         raise UsageError(f"{name}: not a regular file; save what it gives to a file first")
-    return Source(path, name, detect(path) if format_name == "auto" else find(format_name))
+    return Source(path, name, *(detect(path) if format_name == "auto" else (find(format_name), "named by --format")))
 
 
 def ingest(store: Store, sources: Sources, options: IngestOptions, readers: Readers | None = None) -> IngestResult:
@@ -208,6 +215,7 @@ def _count(store: Store, sources: Sources, batch: Batch, unmatched: tuple[int, .
         [sorted(batch.ids("sightings")), sorted(batch.ids("trajectories"))],
     ).to_pylist()
     formats = [row for row in counts if row["what"] == "format"]
+    why = {source.importer.name: source.why for source in reversed(sources.files)}
     read, accepted, quarantined = (sum(row[name] for row in formats) for name in ("n", "accepted", "quarantined"))
     return IngestResult(
         read=read,
@@ -224,8 +232,9 @@ def _count(store: Store, sources: Sources, batch: Batch, unmatched: tuple[int, .
         unmatched_lines=unmatched[:_SHOWN],
         passed_over=sources.passed_over,
         formats={
-            row["name"].partition("@")[0]: FormatCount(row["files"], row["n"], row["accepted"], row["quarantined"])
+            name: FormatCount(why[name], row["files"], row["n"], row["accepted"], row["quarantined"])
             for row in formats
+            for name in [row["name"].partition("@")[0]]
         },
     )
 

@@ -104,14 +104,15 @@ class Slices(Protocol):
 class Importer(NamedTuple):
     """A format: its name, its version (in sightings), and its three functions.
 
-    ``sniff`` gets the first bytes of a file, perhaps cut in the middle of a record. ``build`` makes the attempts of a
+    ``sniff`` gets the first bytes of a file, perhaps cut in the middle of a record, and says what in them is of this
+    format, or nothing. ``build`` makes the attempts of a
     slice's parsed value, its bytes, the slice, and the number of replaced surrogates; it raises RefusedError. ``parse``
     reads the bytes of a slice that is no one JSON value. ``claims`` are the files that are read as parts of a file.
     """
 
     name: str
     version: str
-    sniff: Callable[[bytes], bool]
+    sniff: Callable[[bytes], str]
     slices: Slices
     build: Callable[[Any, bytes, Slice, int], Parsed | Iterable[Item]]
     parse: Callable[[bytes], tuple[Any, int]] = canonical.parse

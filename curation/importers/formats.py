@@ -21,22 +21,22 @@ def find(name: str) -> Importer:
     return IMPORTERS[name]
 
 
-def detect(path: Path) -> Importer:
-    """The importer whose format a file is of, by what it holds; its name is not looked at.
+def detect(path: Path) -> tuple[Importer, str]:
+    """The importer whose format a file is of, by what it holds, and what that is; its name is not looked at.
 
     Raises UsageError where no format fits or several do; OSError where the file cannot be read.
     """
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
-    fitting = [importer for importer in IMPORTERS.values() if importer.sniff(head)]
+    fitting = [(importer, why) for importer in IMPORTERS.values() if (why := importer.sniff(head))]
     match fitting:
-        case [importer]:
-            return importer
+        case [found]:
+            return found
         case []:
             known = ", ".join(IMPORTERS)
             raise UsageError(f"{path}: not a log of a known format ({known}); {_way_out(head)}")
         case _:
-            names = ", ".join(importer.name for importer in fitting)
+            names = ", ".join(importer.name for importer, _ in fitting)
             raise UsageError(f"{path}: could be any of {names}; name the format with --format")
 
 

@@ -47,7 +47,8 @@ def folder(tmp_path: Path) -> Path:
 
 def test_from_a_log_to_what_is_in_the_store(folder: Path) -> None:
     imported = result(folder, "import", "good.jsonl")
-    assert imported["formats"] == {"openai-chat": {"files": 1, "read": 2, "accepted": 2, "quarantined": 0}}
+    why = "lines that are objects with messages"
+    assert imported["formats"] == {"openai-chat": {"why": why, "files": 1, "read": 2, "accepted": 2, "quarantined": 0}}
     assert {"read", "accepted", "duplicates", "quarantined", "reasons", "tasks", "seconds", "bytes"} <= imported.keys()
     torn = result(folder, "import", "torn.jsonl", code=1)
     assert torn["reasons"] == {"truncated": 1}

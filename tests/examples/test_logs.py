@@ -21,7 +21,7 @@ WORLDS = ("inventory", "booking")
 def read(world: str) -> list[Parsed]:
     path = HERE / "logs" / f"{world}.jsonl"
     side = SideFile(HERE / "logs" / "side.jsonl")
-    items = list(detect(path).read(path))
+    items = list(detect(path)[0].read(path))
     assert all(isinstance(item, Parsed) for item in items)
     return [side.apply(item, path.name) for item in items if isinstance(item, Parsed)]
 

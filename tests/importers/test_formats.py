@@ -13,7 +13,7 @@ from tests.importers.reading import ask, call, chat
 def detected(folder: Path, data: bytes) -> str:
     path = folder / "a.log"
     path.write_bytes(data)
-    return formats.detect(path).name
+    return formats.detect(path)[0].name
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_no_other_real_log_is_taken_for_one_of_ours(logs: Path) -> None:
     known = {}
     for path in sorted(file for file in logs.rglob("*") if file.is_file()):
         with suppress(UsageError):
-            known[path.relative_to(logs).as_posix()] = formats.detect(path).name
+            known[path.relative_to(logs).as_posix()] = formats.detect(path)[0].name
     tau_bench = known.pop("tau-bench/gpt-4o-airline-tasks-00-24.json")
     assert tau_bench == "tau-bench"
     assert Counter((name.partition("/")[0], found) for name, found in known.items()) == {
