@@ -103,8 +103,8 @@ def match(logged: str, executed: CallResult, spec: EnvSpec, others: Iterable[Cal
     settled = settle(left, right, answers, volatile, spec)
     if settled.outcome == "equal":
         return _forgiven(settled, logged, used)
-    if settled.outcome == "volatile_only":
-        return Verdict("unverifiable", "volatile_only", detail=settled.detail)
+    if settled.outcome != "different":
+        return Verdict("unverifiable", settled.outcome, detail=settled.detail)
     where, differences = _differences(logged, executed.raw)
     return Verdict("different", detail=_joined(f"the answer differs at {where}", settled.detail), evidence=differences)
 

@@ -59,6 +59,10 @@ UNVERIFIABLE: dict[str, Reason] = {
         "The answers differ only where the answer moves from execution to execution and no declared rule says so.",
         "Hold it fixed with a control, or declare a rule for it in the environment.",
     ),
+    "unwitnessed": Reason(
+        "The answers differ only where a declared rule lets them move, and no other process gave answers to see it.",
+        "Replay again, where the start state opens more than once.",
+    ),
     "order_unknown": Reason(
         "The log answers the calls of one message in another order than it makes them, and what they do depends on it.",
         "Log answers in the order of their calls.",
