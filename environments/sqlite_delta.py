@@ -1,7 +1,8 @@
 """What has changed in a database since an image of it, as a changeset of SQLite's session extension.
 
-Needs apsw (the extra ``sqlite``). A changeset holds rows of tables with a primary key; where the schema changed, or
-other rows did, there is none and a whole image takes its place.
+Needs apsw (the extra ``sqlite``). A changeset holds rows that their primary key names and places: those of tables with
+an INTEGER PRIMARY KEY or WITHOUT ROWID. Where the schema changed, or other rows did, there is none, nor where ANALYZE
+keeps figures that no trigger sees: pages or a whole image take its place.
 """
 
 import sqlite3
@@ -36,7 +37,8 @@ def delta_of(state: SqliteState) -> bytes | None:
     """The delta from where the state's changes are counted, or None where there can be none."""
     state.rows.refresh()
     changes = state.rows.changes
-    if changes is None or find_spec("apsw") is None:
+    analyzed = any(name.startswith("sqlite_stat") for _, name, *_ in objects_of(state.connection))
+    if changes is None or analyzed or find_spec("apsw") is None:
         return None
     changeset = _changeset(state, changes)
     if changeset is None:

@@ -1,8 +1,8 @@
 """The rows of a database as one tree of hashes a table, kept up to date while tools write.
 
 Temporary triggers note every row that comes or goes in a temporary table, so that a transaction that is taken back
-takes its notes back too. Where triggers cannot see everything (the database has triggers or virtual tables of its own,
-or a table of very many columns) all rows are read again after every write.
+takes its notes back too. Where triggers cannot see everything (there are triggers or virtual tables of the user's own,
+or a table of very many columns) all rows are read again after every write, and after a blob was opened to be written.
 """
 
 import sqlite3
@@ -17,16 +17,20 @@ from environments.sqlite_image import Connection, objects_of
 
 _NOTES = "_noted_rows"
 _PACK = "_packed_row"
-_TABLES = "SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'virtual')"
+_TABLES = "SELECT name, type, wr FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'virtual')"
 _COLUMNS = "SELECT name, pk, hidden FROM pragma_table_xinfo(?) ORDER BY cid"
-_STORED = 3  # a generated column that lies in the file
+_ORDINARY, _STORED = 0, 3  # columns that lie in the file; _STORED ones are generated
+_OWN_KEY = "SELECT 1 FROM pragma_index_list(?) WHERE origin = 'pk'"
+_TRIGGERS = "SELECT name, name GLOB '_noted_*' FROM temp.sqlite_schema WHERE type = 'trigger'"
 
 Row = tuple[Any, ...]
 Trees = Mapping[str, Tree]
 
 
 class Table(NamedTuple):
-    """A table's stored columns, and the positions of its primary key in them, where rows can be told apart by it."""
+    """A table's stored columns, and the positions of its primary key in them, where that says of each row which it is
+    and where it lies: rows lie in the order of their numbers, and what a world answers may follow it.
+    """
 
     name: str
     columns: tuple[str, ...]
@@ -94,33 +98,35 @@ class Rows:
 
     def _schema(self) -> tuple[Any, ...]:
         pragmas = ("schema_version", "recursive_triggers")
-        found = tuple(self._connection.read(f"PRAGMA main.{pragma}")[0][0] for pragma in pragmas)
-        return found if self._tracked else (*found, self._connection.total_changes)
+        found = [self._connection.read(f"PRAGMA main.{pragma}")[0][0] for pragma in pragmas]
+        found.append(self._connection.blobs_opened)
+        return (*found,) if self._tracked else (*found, self._connection.total_changes)
 
     def _read_schema(self) -> None:
         found = self._connection.read(_TABLES)
-        self.tables = {name: self._table(name) for name, _ in found if not name.startswith("sqlite_")}
+        self.tables = {name: self._table(name, bool(own)) for name, _, own in found if not name.startswith("sqlite_")}
         most = self._connection.getlimit(sqlite3.SQLITE_LIMIT_FUNCTION_ARG)
         self._tracked = (
             all(kind != "trigger" for kind, *_ in objects_of(self._connection))
-            and all(kind == "table" for _, kind in found)
+            and all(ours for _, ours in self._connection.read(_TRIGGERS))
+            and all(kind == "table" for _, kind, _ in found)
             and all(len(table.columns) <= most for table in self.tables.values())
         )
         self._connection.execute("PRAGMA recursive_triggers = ON")
         self._note_writes()
         self._seen = self._schema()
 
-    def _table(self, name: str) -> Table:
-        columns = self._connection.read(_COLUMNS, name)
-        stored = [(column, place) for column, place, hidden in columns if not hidden]
-        keyed = sorted((place, number) for number, (_, place) in enumerate(stored) if place)
-        key = () if any(hidden == _STORED for *_, hidden in columns) else tuple(number for _, number in keyed)
-        return Table(name, tuple(column for column, _ in stored), key)
+    def _table(self, name: str, lies_by_key: bool) -> Table:
+        columns = [row for row in self._connection.read(_COLUMNS, name) if row[2] in (_ORDINARY, _STORED)]
+        keyed = sorted((place, number) for number, (_, place, _) in enumerate(columns) if place)
+        placed = lies_by_key or not self._connection.read(_OWN_KEY, name)
+        generated = any(hidden == _STORED for *_, hidden in columns)
+        key = tuple(number for _, number in keyed) if placed and not generated else ()
+        return Table(name, tuple(column for column, *_ in columns), key)
 
     def _note_writes(self) -> None:
         run = self._connection.execute
-        old = self._connection.read("SELECT name FROM temp.sqlite_schema WHERE type = 'trigger' AND name LIKE ?", "_n%")
-        for (name,) in old:
+        for name in [name for name, ours in self._connection.read(_TRIGGERS) if ours]:
             run(f"DROP TRIGGER temp.{quoted(name)}")
         run(f"CREATE TEMP TABLE IF NOT EXISTS {_NOTES} (source TEXT, before BLOB, after BLOB)")
         run(f"DELETE FROM {_NOTES}")

@@ -42,7 +42,7 @@ class SqliteState:
     def digest(self) -> str:
         """SHA-256 over schema, pragmas and the rows of every table, the algorithm's name in front.
 
-        Raises SnapshotError for text that is not UTF-8, which only a foreign image can hold.
+        Raises SnapshotError for text that is not UTF-8.
         """
         return self._digest(frozenset())
 

@@ -15,6 +15,12 @@ def get_order(db: sqlite3.Connection, order: str) -> dict[str, Any]:
     return {"item": row[0], "qty": row[1]} if row else {"error": "unknown_order"}
 
 
+def list_all(db: sqlite3.Connection) -> dict[str, Any]:
+    """All that there is, in the order in which it lies"""
+    tables = ("orders", "notes", "visits", "labels")
+    return {table: [list(row) for row in db.execute(f"SELECT * FROM {table}")] for table in tables}
+
+
 def put_order(db: sqlite3.Connection, order: str, item: str, qty: int = 1) -> dict[str, Any]:
     """Make or replace an order"""
     with db:
@@ -50,6 +56,12 @@ def visit(db: sqlite3.Connection, page: str) -> dict[str, Any]:
     """Count a visit, in a table without a key"""
     db.execute("INSERT INTO visits VALUES (?)", (page,))
     return {"visits": db.execute("SELECT count(*) FROM visits").fetchone()[0]}
+
+
+def put_label(db: sqlite3.Connection, name: str, colour: str) -> dict[str, Any]:
+    """Make or replace a label; the new one lies behind all others"""
+    db.execute("INSERT OR REPLACE INTO labels VALUES (?, ?)", (name, colour))
+    return {"label": name}
 
 
 def add_table(db: sqlite3.Connection, name: str) -> dict[str, Any]:
@@ -98,10 +110,10 @@ def shop(start: Path = SCRIPT, **more: Any) -> SqliteWorld:
     return SqliteWorld(
         "shop",
         start,
-        reads=[get_order],
+        reads=[get_order, list_all],
         writes=[
             *(put_order, cancel_order, rename_order, swap_orders, note),
-            *(visit, add_table, tidy, tally, stumble, overdraw),
+            *(visit, put_label, add_table, tidy, tally, stumble, overdraw),
         ],
         errors=(sqlite3.IntegrityError,),
         trail=["audit"],

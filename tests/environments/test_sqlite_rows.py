@@ -97,6 +97,7 @@ def test_following_writes_and_reading_again_agree(writes: list[tuple[str, object
     "own",
     [
         "CREATE TRIGGER t AFTER INSERT ON plain BEGIN INSERT INTO numbered (about) VALUES (NULL); END",
+        "CREATE TEMP TRIGGER on_insert AFTER INSERT ON plain BEGIN UPDATE plain SET a = a + 1; END",
         "CREATE VIRTUAL TABLE search USING fts5 (text)",
         "CREATE TABLE wide (" + ", ".join(f"c{number}" for number in range(200)) + ")",
     ],
@@ -111,6 +112,40 @@ def test_where_writes_cannot_be_followed_everything_is_read(own: str) -> None:
             seen.add(state.digest())
         assert len(seen) == 4
         assert state.rows.changes is None
+
+
+def test_a_blob_that_is_written_in_place_is_read(state: SqliteState) -> None:
+    state.connection.execute("INSERT INTO numbered VALUES (1, zeroblob(2))")
+    state.connection.commit()
+    before = state.digest()
+    with state.connection.blobopen("numbered", "about", 1, readonly=True) as blob:
+        assert blob.read() == b"\x00\x00"
+    state.digest()
+    assert state.rows.changes is not None
+    with state.connection.blobopen("numbered", "about", 1) as blob:
+        blob.write(b"ab")
+    state.connection.commit()
+    assert before != state.digest() == read_again(state)
+    assert state.rows.changes is None
+
+
+def test_triggers_of_the_user_s_own_stay(state: SqliteState) -> None:
+    state.connection.execute("CREATE TEMP TRIGGER on_insert AFTER INSERT ON plain BEGIN SELECT 1; END")
+    state.connection.execute("CREATE TABLE more (x)")
+    state.digest()
+    assert state.connection.read("SELECT name FROM temp.sqlite_schema WHERE name LIKE 'on%'") == [("on_insert",)]
+
+
+def test_a_stored_column_counts_whatever_its_expression_says() -> None:
+    schema = "CREATE TABLE doubled (a INTEGER, b AS (a * 2) STORED)"
+    with closing(opened(f"{schema}; INSERT INTO doubled VALUES (1)")) as honest, closing(connect()) as other:
+        other.executescript("CREATE TABLE doubled (a INTEGER, b); INSERT INTO doubled VALUES (1, 99)")
+        other.execute("PRAGMA writable_schema = ON")
+        other.execute("UPDATE sqlite_schema SET sql = ?", (schema,))
+        other.commit()
+        with closing(SqliteState(connect(other.serialize()))) as forged:
+            assert forged.connection.read("SELECT * FROM doubled") == [(1, 99)]
+            assert forged.digest() != honest.digest()
 
 
 def test_the_full_text_index_counts_by_what_can_be_found_in_it() -> None:

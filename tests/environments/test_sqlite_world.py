@@ -1,5 +1,7 @@
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -15,6 +17,7 @@ from environments.sqlite_delta import Delta
 from environments.sqlite_pages import FORM as PAGES
 from environments.sqlite_state import FORM as IMAGE
 from environments.sqlite_world import SqliteSession, SqliteWorld
+from environments.tools import Tool
 from environments.worker import Worker
 from schemas.objects import Snapshot
 from schemas.trajectory import Task, ToolCall
@@ -32,7 +35,12 @@ WRITES = [
     call("tidy"),
     call("overdraw", order="o2"),
 ]
-KEYLESS = [call("visit", page="home"), call("add_table", name="more")]
+UNPLACED = [
+    call("visit", page="home"),
+    call("put_label", name="old", colour="green"),
+    call("put_label", name="blank", colour="white"),
+    call("add_table", name="more"),
+]
 
 
 @pytest.fixture
@@ -179,7 +187,7 @@ def test_the_trail_is_left_out_where_worlds_are_compared(blobs: MemoryBlobs) -> 
 
 
 @settings(max_examples=25)
-@given(st.lists(st.sampled_from([*WRITES, *WRITES, *KEYLESS]), max_size=8))
+@given(st.lists(st.sampled_from([*WRITES, *WRITES, *UNPLACED]), max_size=8))
 def test_a_large_state_restores_from_what_has_changed(
     large: SqliteWorld, large_file: Path, calls: list[ToolCall]
 ) -> None:
@@ -189,10 +197,11 @@ def test_a_large_state_restores_from_what_has_changed(
         for one in calls:
             session.call([one])
             snapshots.append(session.snapshot())
-        digest = session.state_digest()
+        digest, listed = session.state_digest(), answers(session, call("list_all"))
     assert snapshots[-1].digest == digest
     for world in (large, shop(large_file)):
         with start(world, blobs, snapshots[-1]) as restored:
+            assert answers(restored, call("list_all")) == listed
             assert restored.snapshot() == snapshots[-1] or snapshots[-1].base is None
             assert restored.state_digest() == digest
 
@@ -200,12 +209,41 @@ def test_a_large_state_restores_from_what_has_changed(
 def test_only_what_a_changeset_can_hold_is_kept_as_one(large: SqliteWorld, blobs: MemoryBlobs) -> None:
     with start(large, blobs) as session:
         forms = [(session.snapshot().form, bool(session.snapshot().base))]
-        for calls in (WRITES[:6], KEYLESS[:1], WRITES[:1], KEYLESS[1:], WRITES[1:2]):
+        for calls in (WRITES[:6], UNPLACED[:1], WRITES[:1], UNPLACED[3:], WRITES[1:2]):
             session.call(calls)
             taken = session.snapshot()
             forms.append((taken.form, taken.base is not None))
             assert len(blobs.get(taken.blob)) < (2_000 if taken.form == DELTA else 100_000)
     assert forms == [(DELTA, True), (DELTA, True), (PAGES, True), (PAGES, True), (PAGES, True), (PAGES, True)]
+
+
+@pytest.mark.parametrize("call_", UNPLACED)
+def test_rows_that_no_key_places_are_never_kept_as_a_changeset(
+    large: SqliteWorld, blobs: MemoryBlobs, call_: ToolCall
+) -> None:
+    with start(large, blobs) as session:
+        session.call([call_])
+        assert session.snapshot().form == PAGES
+
+
+def analyze(db: sqlite3.Connection) -> None:
+    db.execute("ANALYZE")
+
+
+def test_figures_of_the_planner_are_never_kept_as_a_changeset(
+    large_file: Path, tmp_path: Path, blobs: MemoryBlobs
+) -> None:
+    analyzed = tmp_path / "analyzed.db"
+    shutil.copyfile(large_file, analyzed)
+    with closing(sqlite3.connect(analyzed)) as db:
+        db.execute("ANALYZE")
+
+    world = shop(analyzed, tools=[Tool("analyze", "", {"type": "object"}, "write", analyze)])
+    with start(world, blobs) as session:
+        session.call([WRITES[0], call("analyze")])
+        snapshot = session.snapshot()
+        with start(world, blobs, snapshot) as fork:
+            assert fork.state_digest() == session.state_digest()
 
 
 def test_without_apsw_a_snapshot_is_the_pages_that_changed(
@@ -316,6 +354,8 @@ def foreign(script: str) -> bytes:
         "DROP TABLE audit; CREATE VIEW audit AS SELECT 1 AS what",
         "CREATE VIRTUAL TABLE search USING fts5 (text)",
         "CREATE VIRTUAL\n  TABLE search USING fts5 (text)",
+        "CREATE VIRTUAL TABLE search USING fts5 (text); PRAGMA writable_schema = ON;"
+        "UPDATE sqlite_schema SET sql = 'CREATE/**/VIRTUAL TABLE search USING fts5 (text)' WHERE name = 'search'",
     ],
 )
 def test_an_image_with_what_runs_by_itself_is_refused(blobs: MemoryBlobs, script: str) -> None:
@@ -333,7 +373,7 @@ def test_a_world_with_its_own_trigger_and_view_restores(tmp_path: Path, blobs: M
         + "CREATE VIEW v AS SELECT * FROM orders;"
     )
     with start(shop(script), blobs) as session:
-        session.call([*WRITES[:3], *KEYLESS])
+        session.call([*WRITES[:3], *UNPLACED])
         snapshot = session.snapshot()
         session.call(WRITES[3:4])
         expected = session.state_digest()
