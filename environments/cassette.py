@@ -7,6 +7,7 @@ state is refused, and so is one that is recorded with different answers. Nothing
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from msgspec import UNSET
@@ -20,17 +21,18 @@ from environments.protocol import (
     EnvSpec,
     SnapshotError,
     StartError,
-    Status,
 )
 from environments.session import ToolSession, bounded, restore
 from environments.sources import code_digest
 from environments.tools import Toolbox
-from schemas.canonical import UnreadableError, digest, encode, parse, raw
+from schemas.canonical import UnreadableError, digest, encode, parse
 from schemas.objects import Snapshot, ToolSpec
 from schemas.trajectory import Json, Message, Record, Task, ToolCall, Trajectory
 
 FORM = "cassette/1"
 MAX_BYTES = 256 * 2**20
+
+Answered = Literal["ok", "tool_error", "schema_error", "unknown_tool"]
 
 
 class Line(Record, frozen=True):
@@ -39,7 +41,7 @@ class Line(Record, frozen=True):
     state: str
     name: str
     answer: str
-    status: Status = "ok"
+    status: Answered = "ok"
     arguments: Json = UNSET
     text: str = ""
 
@@ -113,7 +115,7 @@ class Cassette:
         self._states: set[str] = set()
         for line in _lines(data, path):
             known = self.lines.get(line.asked, ())
-            if all(line.after != other.after for other in known):
+            if line not in known:
                 self.lines[line.asked] = (*known, line)
             self._states |= {line.state, line.after}
         recorded = [line for lines in self.lines.values() for line in lines]
@@ -159,7 +161,7 @@ def cassette_of(trajectories: Iterable[Trajectory]) -> bytes:
             text = answer and (answer.content if answer.raw is None else answer.raw)
             if answer is None or not isinstance(text, str):
                 break
-            status: Status = "ok" if answer.error is None else "tool_error"
+            status: Answered = "ok" if answer.error is None else "tool_error"
             line = Line(state, call.name, text, status, call.arguments, _unparsed(call))
             found[encode(line)] = None
             state = line.after
@@ -199,21 +201,19 @@ def _unparsed(call: ToolCall) -> str:
 
 def _read(path: Path) -> bytes:
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise EnvironmentFailure(f"{path}: {size} bytes, over the limit of {MAX_BYTES}")
-        return path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise EnvironmentFailure(f"{path}: no cassette can be read ({error.strerror})") from error
+    if len(data) > MAX_BYTES:
+        raise EnvironmentFailure(f"{path}: over the limit of {MAX_BYTES} bytes; split it by task")
+    return data
 
 
 def _lines(data: bytes, path: Path) -> Iterator[Line]:
     decoder = msgspec.json.Decoder(Line)
     for number, line in enumerate(data.splitlines(), 1):
         try:
-            read = decoder.decode(line)
-            if read.arguments is not UNSET:
-                read = msgspec.structs.replace(read, arguments=raw(parse(bytes(read.arguments))[0]))
-            yield read
+            yield decoder.decode(encode(parse(line)[0]))
         except (msgspec.MsgspecError, UnreadableError) as error:
             raise EnvironmentFailure(f"{path}, line {number}: {error}") from error

@@ -12,6 +12,7 @@ from schemas.objects import Snapshot
 from schemas.trajectory import Answers, Message, MessageError, Part, Task, ToolCall, Trajectory
 from tests.environments.calls import call, task, unparsable
 
+LINE = '{"state":"s","name":"n","answer":"a"'
 LOOK, BOOK = call("get_stock", sku="A17"), call("book", sku="A17", qty=1)
 
 
@@ -62,6 +63,12 @@ def test_the_same_call_answered_in_two_ways_has_no_answer(tmp_path: Path) -> Non
     with start(world, Task(id="t")) as session:
         (result,) = session.call([LOOK])
     assert (result.status, result.detail) == ("refused", "get_stock is with 2 different answers recorded in this state")
+
+
+def test_the_same_text_once_as_an_error_has_no_answer(tmp_path: Path) -> None:
+    right = run((LOOK, "2"))
+    wrong = replace(right.messages[2], error=MessageError("2"))
+    assert play(tape(tmp_path, right, replace(right, messages=(*right.messages[:2], wrong))), LOOK) == [("refused", "")]
 
 
 def test_runs_that_part_later_share_their_beginning(tmp_path: Path) -> None:
@@ -123,7 +130,16 @@ def test_one_recording_is_one_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["{}", "[]", "no", '{"state":"s","name":"n","answer":"a","arguments":{"a":1,"a":2}}']
+    "content",
+    [
+        *("{}", "[]", "no"),
+        LINE + ',"arguments":{"a":1,"a":2}}',
+        LINE + ',"answer":"b"}',
+        LINE + ',"arguments":' + "[" * 10_000 + "]" * 10_000 + "}",
+        LINE + ',"arguments":1e999}',
+        LINE + ',"arguments":NaN}',
+        LINE + ',"status":"timeout"}',
+    ],
 )
 def test_a_file_that_is_no_tape_names_the_line(tmp_path: Path, content: str) -> None:
     path = tmp_path / "tape.jsonl"
