@@ -5,7 +5,9 @@ the world is made with. A state is its seed and the actions so far, restored by 
 copy of the world itself stands in for that. Only names of the registry open: ``module:Name`` would import a module.
 """
 
+from collections.abc import Iterator
 from copy import deepcopy
+from itertools import chain
 from typing import Any
 
 import gymnasium
@@ -191,6 +193,13 @@ class Gymnasium:
     def _make(self, kwargs: dict[str, Any]) -> World:
         if "render_mode" in kwargs:
             raise EnvironmentFailure("render_mode: nothing is drawn here; leave it out")
+        path = next(
+            (text for text in _texts(kwargs) if text.startswith(("~", ".")) or "/" in text or "\\" in text), None
+        )
+        if path is not None:
+            raise EnvironmentFailure(
+                f"kwargs hold {path!r}: worlds are made from no file that a task names; leave it out"
+            )
         return gymnasium.make(self._name, disable_env_checker=True, **kwargs)
 
 
@@ -233,7 +242,10 @@ def _schema(space: gymnasium.Space[Any]) -> dict[str, Any]:
 
 def _element(space: gymnasium.Space[Any], value: Any) -> Any:
     """A JSON value as an element of a space, or None where it is none."""
-    element = _read(space, value)
+    try:
+        element = _read(space, value)
+    except OverflowError:
+        return None
     return element if space.contains(element) else None
 
 
@@ -246,6 +258,17 @@ def _read(space: gymnasium.Space[Any], value: Any) -> Any:
         case spaces.Discrete():
             return int(value)
     return np.array(value, dtype=space.dtype)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in a JSON value but its keys."""
+    match value:
+        case str():
+            yield value
+        case list():
+            yield from chain.from_iterable(map(_texts, value))
+        case dict():
+            yield from _texts([*value.values()])
 
 
 def _plain(value: Any) -> Any:

@@ -1,7 +1,10 @@
 import json
 from typing import Any
 
+import gymnasium
+import numpy as np
 import pytest
+from gymnasium import spaces
 from msgspec.structs import replace
 
 from environments.blobs import MemoryBlobs
@@ -108,6 +111,36 @@ def test_a_number_out_of_bounds_is_an_error_of_the_tool(blobs: MemoryBlobs) -> N
         (result,) = walk(world, [[7.5]])
         assert (result.status, result.raw) == ("tool_error", '{"error":"no_action","action":[7.5]}')
         assert result.state_after == result.state_before
+
+
+@pytest.mark.parametrize(
+    "space",
+    [spaces.MultiBinary(1), spaces.MultiDiscrete([3]), spaces.Box(0, 255, (1,), np.uint8), spaces.Box(-1, 1, (1,))],
+)
+def test_a_number_beyond_the_machine_s_is_an_error_of_the_tool(blobs: MemoryBlobs, space: gymnasium.Space[Any]) -> None:
+    class Still(gymnasium.Env[Any, Any]):
+        action_space, observation_space = space, spaces.Discrete(1)
+
+        def reset(self, **given: Any) -> tuple[int, dict[str, Any]]:
+            super().reset(**given)
+            return 0, {}
+
+        def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
+            return 0, 0.0, False, False, {}
+
+    gymnasium.register("Still-v0", lambda **made_with: Still())
+    try:
+        with start("gymnasium:Still-v0", blobs) as world:
+            assert [result.status for result in walk(world, [[10**30], [1]])] == ["tool_error", "ok"]
+    finally:
+        del gymnasium.registry["Still-v0"]
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../x.xml", "~/x.xml", "a\\b", "assets/ant.xml"])
+def test_no_task_names_a_file_to_make_a_world_from(blobs: MemoryBlobs, path: str) -> None:
+    for kwargs in ({"map_name": path}, {"desc": ["SG", {"x": path}]}):
+        with pytest.raises(StartError, match="no file that a task names"):
+            start("gymnasium:FrozenLake-v1", blobs, task(kwargs=kwargs))
 
 
 def test_what_a_world_is_made_with_comes_from_the_task(blobs: MemoryBlobs) -> None:
