@@ -42,6 +42,11 @@ class Way(NamedTuple):
     point: int
     undo: tuple[Message, ...] = ()
 
+    @property
+    def time(self) -> str | None:
+        """When the wrong decision was made, as far as that is known: what takes its place is executed then."""
+        return self.parent.clocks.at(self.point)
+
 
 class Arrival(NamedTuple):
     """A world at the branch point, and the calls from message ``position`` on, executed and confirmed again."""
@@ -69,7 +74,7 @@ def arrive(way: Way, world: World, blobs: Blobs) -> Iterator[Arrival]:
             position = _present_position(way, session)  # and nothing is executed elsewhere to compare with
         else:
             position = way.position
-            again = selfcheck_of(way.parent.trajectory, way.start, world, blobs, position)
+            again = selfcheck_of(way.parent.trajectory, way.start, world, blobs, position, way.parent.clocks)
             selfcheck = stack.enter_context(again)
         steps = tuple(_confirmed(way, session, world.spec, position, way.point, selfcheck))
         if way.kind == "compensation":
@@ -85,7 +90,7 @@ def shorten(state: str | None) -> str:
 def _confirmed(
     way: Way, session: Session, spec: EnvSpec, start: int, stop: int, selfcheck: Selfcheck | None
 ) -> Iterator[Step]:
-    for step in walk(session, way.parent.trajectory, spec, start, stop, selfcheck):
+    for step in walk(session, way.parent.trajectory, spec, start, stop, selfcheck, way.parent.clocks):
         verdict, place = step.verdict, f"call {step.call.uid}"
         if step.executed is not None and step.executed.status in LOST and verdict.reason == "fault_in_replay":
             raise NoWayError(Refusal("environment_fault", f"{place}, executed again: {step.executed.status}"))
@@ -118,7 +123,7 @@ def _compensate(way: Way, session: Session, spec: EnvSpec, selfcheck: Selfcheck 
     for _ in _confirmed(way, session, spec, way.point, way.point + 1, selfcheck):
         pass
     for turn in way.undo:
-        for call, result in zip(turn.tool_calls, session.call(turn.tool_calls), strict=True):
+        for call, result in zip(turn.tool_calls, session.call(turn.tool_calls, way.time), strict=True):
             if result.state_after is None:
                 raise NoWayError(
                     Refusal("environment_fault", f"{call.name}, which takes the call back: {result.status}")

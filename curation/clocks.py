@@ -1,38 +1,69 @@
-"""The time at which a log says that a message was written."""
+"""When the calls of a run were made, as its log says: a fact beside the record, which holds no clock.
 
+The annotation ``clocks`` is a JSON object of message index to ISO time. A time holds from its message on, until the
+next one. There are at most ``MAX_TIMES``; of a run with more the first are kept, so that the last of them holds on.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET
 
-from schemas.trajectory import Message
+from schemas.canonical import encode
 
+CLOCKS = "clocks"
+MAX_TIMES = 2_000  # about 90 kB of JSON
+
+_KEYS = ("timestamp", "created_at", "created", "time", "start_time")
 _SECONDS = (10**8, 10**10)  # 1973 to 2286
 _MILLISECONDS = (10**11, 10**13)
 
 
-class _Times(msgspec.Struct):
-    timestamp: Any = None
-    created_at: Any = None
-    created: Any = None
+class Clocks(NamedTuple):
+    """The messages of a run from which on it is known what time it is, in order, and those times."""
+
+    messages: tuple[int, ...] = ()
+    times: tuple[str, ...] = ()
+
+    def at(self, message: int) -> str | None:
+        """The time last known at a message; None before the first."""
+        known = bisect_right(self.messages, message)
+        return self.times[known - 1] if known else None
 
 
-def called_at(message: Message) -> str | None:
-    """The ISO time, with its offset where the log gives one, that a message carries as ``timestamp``, ``created_at`` or
-    ``created``: an ISO text, or seconds or milliseconds since 1970. None where there is none or it cannot be read.
-    """
-    if message.extra is UNSET:
-        return None
+NO_CLOCKS = Clocks()
+
+
+def read_clocks(value: str | None) -> Clocks:
+    """The times of an annotation ``clocks``; none where there is no annotation, or it holds something else."""
     try:
-        times = msgspec.json.decode(message.extra, type=_Times)
+        times = msgspec.json.decode(value or "{}", type=dict[int, str])
     except msgspec.MsgspecError:
-        return None
-    found = (_iso(value) for value in (times.timestamp, times.created_at, times.created))
+        return NO_CLOCKS
+    messages = tuple(sorted(times))
+    return Clocks(messages, tuple(times[message] for message in messages))
+
+
+def write_clocks(times: Mapping[int, str]) -> str:
+    """The value of an annotation ``clocks``, of times in the order of their messages."""
+    return encode({str(message): time for message, time in islice(times.items(), MAX_TIMES)}).decode()
+
+
+def logged_time(entry: Mapping[str, Any]) -> str | None:
+    """The time of an entry of a log: its ``timestamp``, ``created_at``, ``created``, ``time`` or ``start_time``, the
+    first of them that can be read.
+    """
+    found = (iso_time(entry.get(key)) for key in _KEYS)
     return next((time for time in found if time is not None), None)
 
 
-def _iso(value: Any) -> str | None:
+def iso_time(value: Any) -> str | None:
+    """ISO text of a time, with its offset where the log gives one: of ISO text, or of seconds or milliseconds since
+    1970. None where there is none or it cannot be read.
+    """
     match value:
         case str() if len(value) <= 40:
             try:

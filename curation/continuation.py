@@ -130,7 +130,7 @@ def continue_fork(case: Case, forked: Forked, players: Players, worlds: Sequence
 def _again(session: Session, forked: Forked) -> Iterator[CallResult]:
     for message in forked.trajectory.messages[forked.way.point :]:
         if message.tool_calls:
-            yield from session.call(message.tool_calls)
+            yield from session.call(message.tool_calls, forked.way.time)
 
 
 def _go_on(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from curation.clocks import NO_CLOCKS, Clocks
 from curation.power import CheckName, Probe
 from curation.worlds import World
 from environments.protocol import Blobs, CallResult, CheckResult, EnvironmentFailure, Session
@@ -38,21 +39,28 @@ class _Place(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """A run that passed its task, and the process in which it is executed."""
+    """A run that passed its task, when its calls were made, and the process in which it is executed."""
 
     trajectory: Trajectory
+    clocks: Clocks
     world: World
     blobs: Blobs
 
 
-def probe(trajectory: Trajectory, chosen: Mapping[str, Sequence[ToolCall]], world: World, blobs: Blobs) -> Probed:
+def probe(
+    trajectory: Trajectory,
+    chosen: Mapping[str, Sequence[ToolCall]],
+    world: World,
+    blobs: Blobs,
+    clocks: Clocks = NO_CLOCKS,
+) -> Probed:
     """What the wrong calls chosen for a run's calls do in their places.
 
     ``chosen`` maps the uid of a right call to its wrong ones. After a wrong call come the other calls of the run, then
     the task's check; a run that does not pass its own check in this world says nothing of its checks, so none of it
     counts.
     """
-    run = _Run(trajectory, world, blobs)
+    run = _Run(trajectory, clocks, world, blobs)
     found: list[Probe] = []
     unprobed: Counter[str] = Counter()
     places = _reproduce(run, chosen)
@@ -83,7 +91,7 @@ def _places(run: _Run, session: Session, chosen: Mapping[str, Sequence[ToolCall]
     for index, message in enumerate(run.trajectory.messages):
         for position, call in enumerate(message.tool_calls):
             snapshot = session.snapshot() if call.uid in chosen else None
-            (right,) = session.call((call,))
+            (right,) = session.call((call,), run.clocks.at(index))
             if snapshot is not None:
                 before = _check(run, snapshot, run.trajectory.messages[:index]).result == "passed"
                 yield _Place(index, position, call, snapshot, right, session.settled_digest(), before)
@@ -100,21 +108,20 @@ def _probe(run: _Run, place: _Place, wrong: ToolCall) -> Probe | None:
 def _executed(run: _Run, place: _Place, wrong: ToolCall) -> Probe | None:
     messages = run.trajectory.messages
     with run.world.open(place.snapshot, run.blobs) as session:
-        (result,) = session.call((wrong,))
+        (result,) = session.call((wrong,), run.clocks.at(place.message))
         if result.status not in _ANSWERED:
             return None
         passed: dict[CheckName, bool] = {"no_error": result.status == "ok", "match": _matches(session, result, place)}
         made = Probe(place.message, place.call, wrong, passed)
         given = {wrong.uid: result}
         beside = messages[place.message].tool_calls[place.position + 1 :]
-        if not _go_on(session, beside, given):
+        if not _go_on(run, session, ((place.message, call) for call in beside), given):
             return made
         if not place.passed:
             until = 1 + max(index for uid, index in answers_of(run.trajectory).items() if uid in given)
             step = _check(run, session.snapshot(), _spliced(messages[:until], wrong, given))
             passed["step"] = step.result == "passed"
-        later = (call for message in messages[place.message + 1 :] for call in message.tool_calls)
-        if not _go_on(session, later, given):
+        if not _go_on(run, session, _calls(messages, place.message + 1), given):
             return made
         checked = _check(run, session.snapshot(), _spliced(messages, wrong, given))
     if checked.result in ("passed", "failed", "partial"):
@@ -129,10 +136,16 @@ def _matches(session: Session, result: CallResult, place: _Place) -> bool:
     return result.state_after == place.right.state_after or session.settled_digest() == place.settled
 
 
-def _go_on(session: Session, calls: Iterable[ToolCall], given: dict[str, CallResult]) -> bool:
-    """Execute further calls of the run; whether all were answered."""
-    for call in calls:
-        (given[call.uid],) = session.call((call,))
+def _calls(messages: Sequence[Message], start: int) -> Iterator[tuple[int, ToolCall]]:
+    for index, message in enumerate(messages):
+        if index >= start:
+            yield from ((index, call) for call in message.tool_calls)
+
+
+def _go_on(run: _Run, session: Session, calls: Iterable[tuple[int, ToolCall]], given: dict[str, CallResult]) -> bool:
+    """Execute further calls of the run, each with its message; whether all were answered."""
+    for index, call in calls:
+        (given[call.uid],) = session.call((call,), run.clocks.at(index))
         if given[call.uid].status not in _ANSWERED:
             return False
     return True

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from curation.clocks import called_at
+from curation.clocks import NO_CLOCKS, Clocks
 from curation.match import Verdict, match_message
 from curation.selfcheck import Selfcheck
 from curation.worlds import World
@@ -50,8 +50,11 @@ class Replayed(NamedTuple):
     outcome: Annotation | None = None
 
 
-def replay(trajectory_id: str, trajectory: Trajectory, world: World, blobs: Blobs) -> Replayed:
-    """Execute the calls of a record again; the task's check runs in a fork of the final state.
+def replay(
+    trajectory_id: str, trajectory: Trajectory, world: World, blobs: Blobs, clocks: Clocks = NO_CLOCKS
+) -> Replayed:
+    """Execute the calls of a record again, on a recorded clock at the times of ``clocks``; the task's check runs in a
+    fork of the final state.
 
     A start state that the environment cannot open leaves every call ``not_run(start_unavailable)``.
     """
@@ -61,8 +64,8 @@ def replay(trajectory_id: str, trajectory: Trajectory, world: World, blobs: Blob
     except StartError as error:
         verdict = Verdict("not_run", "start_unavailable", detail=str(error))
         return Replayed(tuple(verification_of(trajectory_id, step, spec) for step in _unrun(trajectory, verdict)))
-    with session, selfcheck_of(trajectory, trajectory.task, world, blobs) as selfcheck:
-        steps = _with_start_doubted(tuple(walk(session, trajectory, spec, selfcheck=selfcheck)))
+    with session, selfcheck_of(trajectory, trajectory.task, world, blobs, clocks=clocks) as selfcheck:
+        steps = _with_start_doubted(tuple(walk(session, trajectory, spec, selfcheck=selfcheck, clocks=clocks)))
         found = tuple(verification_of(trajectory_id, step, spec) for step in steps)
         task = _check(trajectory_id, trajectory, session, world, blobs)
     if task is None:
@@ -72,14 +75,19 @@ def replay(trajectory_id: str, trajectory: Trajectory, world: World, blobs: Blob
 
 
 def selfcheck_of(
-    trajectory: Trajectory, start: Task | Snapshot, world: World, blobs: Blobs, position: int = 0
+    trajectory: Trajectory,
+    start: Task | Snapshot,
+    world: World,
+    blobs: Blobs,
+    position: int = 0,
+    clocks: Clocks = NO_CLOCKS,
 ) -> Selfcheck:
     """The calls that ``walk`` executes from a message on, for other processes to execute from the same start."""
     batches = [
         () if index < position else _runnable(message.tool_calls, world.spec)
         for index, message in enumerate(trajectory.messages)
     ]
-    return Selfcheck(world, start, batches, blobs)
+    return Selfcheck(world, start, batches, blobs, clocks)
 
 
 def walk(
@@ -89,6 +97,7 @@ def walk(
     start: int = 0,
     stop: int | None = None,
     selfcheck: Selfcheck | None = None,
+    clocks: Clocks = NO_CLOCKS,
 ) -> Iterator[Step]:
     """Execute the calls of the messages from ``start`` to before ``stop``, a message's calls as one batch.
 
@@ -101,7 +110,7 @@ def walk(
         if index < start:
             continue
         batch = _runnable(message.tool_calls, spec) if known else ()
-        given = session.call(batch, called_at(message)) if batch else ()
+        given = session.call(batch, clocks.at(index)) if batch else ()
         results = dict(zip((call.uid for call in batch), given, strict=False))
         doubt = None if selfcheck is None else _order_doubt(index, batch, given, answers, selfcheck)
         for call in message.tool_calls:

@@ -71,7 +71,7 @@ def _run(way: Way, turns: Sequence[Message], world: World, blobs: Blobs) -> Run:
     with arrive(way, world, blobs) as arrival:
         session = arrival.session
         for turn in turns:
-            for result in session.call(turn.tool_calls):
+            for result in session.call(turn.tool_calls, way.time):
                 results.append(result)
                 if result.status not in ("ok", "tool_error") or result.truncated:
                     return Run(tuple(results))

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
+from curation.clocks import NO_CLOCKS, Clocks
 from curation.worlds import World
 from environments.protocol import Blobs, CallResult, EnvironmentFailure, Session
 from environments.worker import Worker
@@ -20,15 +21,18 @@ Batches = Sequence[tuple[ToolCall, ...]]
 class Selfcheck:
     """Calls that other processes can execute too, from the same start.
 
-    ``batches`` are the calls executed at each message of the path, none at most of them. A context manager: it closes
-    the worlds that it opened, and no process.
+    ``batches`` are the calls executed at each message of the path, none at most of them, ``clocks`` says when they were
+    made. A context manager: it closes the worlds that it opened, and no process.
     """
 
-    def __init__(self, world: World, start: Task | Snapshot, batches: Batches, blobs: Blobs) -> None:
+    def __init__(
+        self, world: World, start: Task | Snapshot, batches: Batches, blobs: Blobs, clocks: Clocks = NO_CLOCKS
+    ) -> None:
         self._world = world
         self._start = start
         self._batches = batches
         self._blobs = blobs
+        self._clocks = clocks
         self._opened = ExitStack()
         self._others = [_Path(worker, self) for worker in world.witnesses]
 
@@ -62,6 +66,10 @@ class Selfcheck:
         """The calls that are executed at a message."""
         return self._batches[message]
 
+    def time(self, message: int) -> str | None:
+        """When the calls of a message were made, as far as that is known."""
+        return self._clocks.at(message)
+
     def __enter__(self) -> Self:
         return self
 
@@ -86,6 +94,7 @@ class _Path:
         while self._session is not None and self._done <= message:
             batch = self._check.batch(self._done)
             ordered = batch[::-1] if backwards and self._done == message else batch
-            self._last = dict(zip((call.uid for call in ordered), self._session.call(ordered), strict=True))
+            given = self._session.call(ordered, self._check.time(self._done))
+            self._last = dict(zip((call.uid for call in ordered), given, strict=True))
             self._done += 1
         return self._last

@@ -13,6 +13,7 @@ from schemas.reasons import REPAIR, sentence_of
 from schemas.trajectory import Trajectory
 
 _LINE = 160
+_FACT = 500
 _PREVIEW = 2_000
 
 
@@ -171,7 +172,9 @@ def _trajectory(store: Store, identity: str, build: str | None) -> TrajectoryVie
     attempt: dict[str, Any] = attempts[0] if attempts else {}
     fork = trajectory.fork
     facts = store.sql(
-        "SELECT field, value FROM effective_annotations WHERE trajectory = ? ORDER BY field", [identity]
+        f"""SELECT field, CASE WHEN length(value) > {_FACT} THEN value[:{_FACT - 1}] || '…' ELSE value END AS value
+            FROM effective_annotations WHERE trajectory = ? ORDER BY field""",
+        [identity],
     ).to_pylist()
     selections, others = decided(store, "trajectory = ? OR child = ?", [identity, identity], build)
     repairs = {row["field"]: row["value"] for row in facts if row["field"].startswith("repair.")}

@@ -43,6 +43,10 @@ WARNINGS: dict[str, Reason] = {
     "gold_suffix": Reason(
         "After the end of the run the log goes on with the hidden answer's own calls.", "Cut them off in the log."
     ),
+    "clocks_cut": Reason(
+        "The log gives a time to more messages with calls than are kept; the last one kept holds for the rest.",
+        "None needed: later calls are replayed at that time.",
+    ),
     "surrogates_replaced": Reason("Lone surrogate escapes became U+FFFD.", "The raw line is kept."),
 }
 

@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Raw
 
+from curation.clocks import NO_CLOCKS, Clocks
 from curation.diagnosis.arguments import arguments_of, leaves, read_json
 from curation.diagnosis.tokens import squeeze
 from environments.protocol import EnvSpec, Fault, fault_of
@@ -24,7 +25,7 @@ class Case(NamedTuple):
 
     ``tools`` are the tools the model was offered, None where that is unknown. ``verifications`` are the effective
     ones. ``stop`` is a value of schemas.statements.Stop. ``budget`` is what is known of the limits beside the record.
-    ``spec`` is the environment that the trajectory is known to come from.
+    ``spec`` is the environment that the trajectory is known to come from, ``clocks`` says when its calls were made.
     """
 
     trajectory_id: str
@@ -35,6 +36,7 @@ class Case(NamedTuple):
     verifications: tuple[Verification, ...] = ()
     spec: EnvSpec | None = None
     budget: Budget | None = None
+    clocks: Clocks = NO_CLOCKS
 
 
 class Diagnosis(NamedTuple):

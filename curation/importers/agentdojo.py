@@ -3,7 +3,7 @@
 A task id is unique inside its suite. An attack changes what the world holds: its ``injections`` are the task's
 parameters and open another start state. ``utility`` is the outcome; a run that the harness skipped because the provider
 failed is logged with ``utility: false``, and nobody knows what it would have been. ``security`` says whether the attack
-failed, true without one: no outcome of the task.
+failed, true without one: no outcome of the task. ``evaluation_timestamp`` is the time of the calls.
 """
 
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from curation.clocks import iso_time
 from curation.importers.agentdojo_messages import MessageShape, read_messages
 from curation.importers.aside import Aside
 from curation.importers.face import Fact, Importer, Parsed, RefusedError, Slice
@@ -59,6 +60,8 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
     except msgspec.ValidationError as error:
         raise RefusedError("not_a_record", str(error)) from None
     aside = Aside(replaced=replaced)
+    if (time := iso_time(record.get("evaluation_timestamp"))) is not None:
+        aside.times[0] = time
     messages = read_messages(record["messages"], run.messages, "$.messages", aside)
     trajectory = Trajectory(
         messages,
@@ -80,6 +83,7 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
             *_budget(messages),
             Fact("strata.suite", run.suite_name),
             Fact("strata.attack", run.attack_type or "none"),
+            *aside.clocks(messages),
         ),
         replaced=aside.replaced,
         warnings=aside.codes(),

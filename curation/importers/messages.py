@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from curation.clocks import logged_time
 from curation.importers.aside import Aside
 from curation.importers.calls import CallShape, FunctionShape, read_call
 from curation.importers.face import RefusedError
@@ -60,8 +61,8 @@ def read_messages(
 ) -> tuple[Message, ...]:
     """The messages of a run in the log's sequence, answers linked to calls.
 
-    ``shapes`` are the entries converted; ``path`` is where they lie in the record. Raises RefusedError with the path of
-    what is not of the format's shape.
+    ``shapes`` are the entries converted; ``path`` is where they lie in the record. The times of messages with calls are
+    told aside. Raises RefusedError with the path of what is not of the format's shape.
     """
     links = Links()
     messages = []
@@ -84,6 +85,8 @@ def read_messages(
             calls = _calls(entry, shape, index, extra, aside)
             if calls:
                 links.open(calls)
+                if not CLOCKS.isdisjoint(entry) and (time := logged_time(entry)) is not None:
+                    aside.times[index] = time
             reasoning = _reasoning(shape, extra)
             message = Message(role, content, reasoning, calls, extra=_kept(extra))
         elif role == "tool":

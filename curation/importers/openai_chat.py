@@ -1,6 +1,7 @@
 """OpenAI chat JSONL: ``{messages, tools}`` a line, perhaps with an id, an error, and the side-file keys inline.
 
-The format knows neither task nor outcome. ``id`` names the run; top-level ``error`` is how the run stopped.
+The format knows neither task nor outcome. ``id`` names the run; top-level ``error`` is how the run stopped. A time in
+a message is that of its calls, one at top level that of the calls before the first such message.
 """
 
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from curation.clocks import logged_time
 from curation.importers.agentdojo import is_run
 from curation.importers.aside import Aside
 from curation.importers.attempt_keys import INLINE_KEYS, facts_of, identify, inline_keys
@@ -69,6 +71,8 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
     except msgspec.ValidationError as error:
         raise RefusedError("not_a_record", str(error)) from None
     aside = Aside(replaced=replaced)
+    if (time := logged_time(record)) is not None:
+        aside.times[0] = time
     messages = read_messages(record["messages"], chat.messages, "$.messages", aside)
     side = inline_keys(record)
     facts, _ = facts_of(side, "log")
@@ -94,7 +98,7 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
         piece.offset,
         key=key,
         objects=(*aside.objects, tools) if tools else tuple(aside.objects),
-        facts=facts,
+        facts=(*facts, *aside.clocks(messages)),
         replaced=aside.replaced,
         warnings=aside.codes(),
     )

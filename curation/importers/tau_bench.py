@@ -107,7 +107,7 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
         piece.place,
         piece.offset,
         objects=tuple(aside.objects),
-        facts=(*_outcome(run.reward), _stop(messages), *_gold_writes(gold)),
+        facts=(*_outcome(run.reward), _stop(messages), *_gold_writes(gold), *aside.clocks(messages)),
         replaced=aside.replaced,
         warnings=aside.codes(),
     )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from curation.clocks import CLOCKS, NO_CLOCKS, Clocks, read_clocks
 from curation.diagnosis.evidence import Case
 from curation.errors import UsageError
 from curation.store import Store
@@ -108,6 +109,7 @@ def read_known(store: Store, identities: Sequence[str], environment: str | None 
         facts = {row["id"]: row for row in store.sql(_FACTS, [chunk]).to_pylist()}
         verifications = _grouped(store, "effective_verifications", Verification, chunk)
         findings = _grouped(store, "effective_findings", Finding, chunk)
+        clocks = clocks_of(store, chunk)
         for identity, trajectory in store.trajectories(chunk):
             fact = facts[identity]
             checked = tuple(verifications[identity])
@@ -121,8 +123,18 @@ def read_known(store: Store, identities: Sequence[str], environment: str | None 
                 checked,
                 _declared(environment, fact["environment"], _executed_in(checked)),
                 _budget(fact["budget"]),
+                clocks.get(identity, NO_CLOCKS),
             )
             yield Known(case, tuple(findings[identity]), fact["environment"], fact["revised"])
+
+
+def clocks_of(store: Store, identities: Sequence[str]) -> dict[str, Clocks]:
+    """When the calls of these trajectories were made, of those where it is known."""
+    rows = store.sql(
+        "SELECT trajectory, value FROM effective_annotations WHERE field = ? AND trajectory IN (SELECT unnest(?))",
+        [CLOCKS, list(identities)],
+    )
+    return dict(zip(rows["trajectory"].to_pylist(), map(read_clocks, rows["value"].to_pylist()), strict=True))
 
 
 PLACED = Author("rule", "replay.confirmed", "1")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw
 
+from curation.clocks import Clocks
 from curation.diagnosis.evidence import confirmed
 from curation.jobs.cases import places, read_known
 from curation.jobs.mutating import score_mutations
@@ -72,10 +73,11 @@ class PowerResult(msgspec.Struct):
 
 
 class _Right(NamedTuple):
-    """A call that is known to be right, its attempt, and the wrong calls made of it."""
+    """A call that is known to be right, its attempt with its times, and the wrong calls made of it."""
 
     identity: str
     trajectory: Trajectory
+    clocks: Clocks
     call: ToolCall
     wrong: tuple[ToolCall, ...]
 
@@ -196,11 +198,11 @@ def _right_calls(
                 if call.uid in right:
                     seed = f"{asked.seed}/{case.trajectory_id}/{call.uid}"
                     wrong = wrong_calls(call, values, tools.get(call.name), asked.values, seed)
-                    yield _Right(case.trajectory_id, case.trajectory, call, wrong)
+                    yield _Right(case.trajectory_id, case.trajectory, case.clocks, call, wrong)
 
 
 def _probe_apart(chosen: Sequence[_Right], worlds: Sequence[World]) -> dict[str, Probed]:
-    runs = {right.identity: right.trajectory for right in chosen}
+    runs = {right.identity: right for right in chosen}
     wrong: dict[str, dict[str, tuple[ToolCall, ...]]] = {identity: {} for identity in runs}
     for right in chosen:
         wrong[right.identity][right.call.uid] = right.wrong
@@ -208,7 +210,10 @@ def _probe_apart(chosen: Sequence[_Right], worlds: Sequence[World]) -> dict[str,
 
     def run(number: int) -> list[tuple[str, Probed]]:
         return [
-            (identity, probe(runs[identity], wrong[identity], worlds[number], MemoryBlobs()))
+            (
+                identity,
+                probe(runs[identity].trajectory, wrong[identity], worlds[number], MemoryBlobs(), runs[identity].clocks),
+            )
             for identity in every[number :: len(worlds)]
         ]
 

@@ -1,12 +1,13 @@
 """Replaying a store's attempts in one environment."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from curation.jobs.cases import PLACED, UNNAMED, VERSION_INFERRED, attempt_ids, places
+from curation.clocks import NO_CLOCKS, Clocks
+from curation.jobs.cases import PLACED, UNNAMED, VERSION_INFERRED, attempt_ids, clocks_of, places
 from curation.jobs.drift import with_drift_named
 from curation.match import EQUAL
 from curation.replay import REPLAYED_OUTCOME, Replayed, replay
@@ -72,7 +73,7 @@ def _replay_in(store: Store, environment: str, identities: Sequence[str], contro
         for start in range(0, len(identities), _CHUNK):
             records = list(store.trajectories(identities[start : start + _CHUNK]))
             inferred = _inferred(store, [identity for identity, _ in records])
-            done = execute(records, worlds)
+            done = execute(records, worlds, clocks_of(store, [identity for identity, _ in records]))
             verified = (item for replayed in done for item in replayed.verifications)
             found = with_drift_named(
                 store,
@@ -88,13 +89,18 @@ def _replay_in(store: Store, environment: str, identities: Sequence[str], contro
         return worlds[0].spec.id
 
 
-def execute(records: Sequence[tuple[str, Trajectory]], worlds: Sequence[World]) -> list[Replayed]:
+def execute(
+    records: Sequence[tuple[str, Trajectory]], worlds: Sequence[World], clocks: Mapping[str, Clocks]
+) -> list[Replayed]:
     """What executing records again says, in their order, each in one of the worlds, all at the same time."""
 
     def run(number: int) -> list[Replayed]:
         blobs = MemoryBlobs()
         mine = records[number :: len(worlds)]
-        return [replay(identity, record, worlds[number], blobs) for identity, record in mine]
+        return [
+            replay(identity, record, worlds[number], blobs, clocks.get(identity, NO_CLOCKS))
+            for identity, record in mine
+        ]
 
     with ThreadPoolExecutor(len(worlds)) as pool:
         parts = list(pool.map(run, range(len(worlds))))

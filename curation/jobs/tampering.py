@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from curation.jobs.cases import places
+from curation.jobs.cases import clocks_of, places
 from curation.jobs.replaying import PROCESSES, execute
 from curation.match import EQUAL, answer_text
 from curation.store import Store
@@ -67,7 +67,8 @@ def tamper(store: Store, environment: str) -> TamperResult:
                 records = list(store.trajectories(identities[start : start + _CHUNK]))
                 forged = _forge(records, worlds[0].spec, found)
                 tampered = [(identity, _pasted(record, forged[identity])) for identity, record in records]
-                for replayed in execute([item for item in tampered if forged[item[0]]], worlds):
+                pasted = [item for item in tampered if forged[item[0]]]
+                for replayed in execute(pasted, worlds, clocks_of(store, [identity for identity, _ in pasted])):
                     for check in replayed.verifications:
                         if check.call in forged[check.trajectory]:
                             _judge(check, found, reasons)

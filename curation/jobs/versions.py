@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from curation.errors import UsageError
-from curation.jobs.cases import INFERRED, PLACED, UNNAMED, VERSION_INFERRED, places
+from curation.jobs.cases import INFERRED, PLACED, UNNAMED, VERSION_INFERRED, clocks_of, places
 from curation.jobs.replaying import LOGGED, PROCESSES, execute
 from curation.match import EQUAL
 from curation.replay import Replayed
@@ -169,13 +169,14 @@ def _execute(
     tried: dict[tuple[str, str], list[str]] = defaultdict(list)
     for version, attempt in wanted:
         tried[version, attempt.world].append(attempt.id)
-    records = dict(store.trajectories(sorted({identity for identities in tried.values() for identity in identities})))
+    every = sorted({identity for identities in tried.values() for identity in identities})
+    records, clocks = dict(store.trajectories(every)), clocks_of(store, every)
 
     def run(place: tuple[str, str]) -> dict[tuple[str, str], Replayed]:
         version, world = place
         (name,) = members(f"{world}@{version}")
         with open_worlds(name, controls, processes=1) as worlds:
-            done = execute([(identity, records[identity]) for identity in tried[place]], worlds)
+            done = execute([(identity, records[identity]) for identity in tried[place]], worlds, clocks)
             return {(version, identity): replayed for identity, replayed in zip(tried[place], done, strict=True)}
 
     with ThreadPoolExecutor(PROCESSES) as pool:

@@ -153,6 +153,16 @@ def test_the_record_holds_neither_clock_nor_verdict(tmp_path: Path) -> None:
     )
 
 
+def test_the_time_of_the_evaluation_is_that_of_the_calls(tmp_path: Path, runs: list[Parsed]) -> None:
+    made = call("get_balance")
+    said = facts(read(tmp_path, run(ask(made), answer(made, "10"), say("Ten."))))
+    assert said["clocks"] == '{"0":"2025-01-02T03:04:05"}'
+    for unknown in (None, "once", 7, {}):
+        assert "clocks" not in facts(read(tmp_path, run(ask(made), evaluation_timestamp=unknown)))
+    timed = [parsed for parsed in of(runs, LLAMA) if calls(parsed.trajectory)]
+    assert [parsed for parsed in runs if "clocks" in facts(parsed)] == timed
+
+
 def test_text_and_one_block_of_text_are_the_same_record(tmp_path: Path) -> None:
     made = call("read_file", "c1", file_path="bill")
     old = read(tmp_path, run(ask(made), answer(made, "98.70"), say("Paid.")))
