@@ -74,8 +74,11 @@ def order(*parts: str | bytes) -> bytes:
     return sha256(b"\0".join(part if isinstance(part, bytes) else part.encode() for part in parts)).digest()
 
 
-def statements(trajectory: str, probes: Iterable[Probe]) -> Iterator[Verification]:
-    """What the probes of a trajectory counted, a statement a call and check; none says whether a decision is right."""
+def statements(trajectory: str, probes: Iterable[Probe], environment: str) -> Iterator[Verification]:
+    """What the probes of a trajectory counted, a statement a call and check; none says whether a decision is right.
+
+    Its detail is the ``environment`` in which they were executed, as id and version.
+    """
     counts: dict[tuple[int, str, str, CheckName], list[bool]] = defaultdict(list)
     reads: dict[tuple[str, CheckName], tuple[Reads, ...]] = {}
     for probe in probes:
@@ -90,6 +93,7 @@ def statements(trajectory: str, probes: Iterable[Probe]) -> Iterator[Verificatio
             Author("rule", PREFIX + check, "1"),
             message,
             uid,
+            environment,
             power=Power(check, tool, len(counted), sum(counted)),
             reads=reads[uid, check],
         )

@@ -21,16 +21,15 @@ class Measured(NamedTuple):
 
 
 def read_measured(store: Store, spec: EnvSpec) -> list[Measured]:
-    """The measurements that hold at calls of live attempts which this environment executed."""
+    """The measurements that hold at calls of live attempts, made in this environment."""
     rows = store.sql(
         """SELECT record FROM verifications
-           WHERE author_kind = 'rule' AND starts_with(author_name, $1)
+           WHERE author_kind = 'rule' AND starts_with(author_name, ?)
              AND id NOT IN (SELECT unnest(supersedes) FROM verifications)
-             AND trajectory IN (SELECT trajectory_id FROM attempts) AND trajectory IN (
-                SELECT trajectory FROM effective_verifications WHERE layer = 'execution'
-                  AND author_kind = 'environment' AND author_name = $2 AND author_version = $3)
+             AND trajectory IN (SELECT trajectory_id FROM attempts)
+             AND from_json(record, '{"detail": "VARCHAR"}').detail = ?
            ORDER BY id""",
-        [PREFIX, spec.id, spec.version],
+        [PREFIX, spec.name],
     )
     decoded = (msgspec.json.decode(record, type=Verification) for record in rows["record"].to_pylist())
     return [Measured(item.power, item.reads) for item in decoded if item.power is not None]

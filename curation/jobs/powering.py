@@ -151,7 +151,11 @@ def _measure_in(
     if asked.limit is not None:
         unprobed["over_limit"] += len(chosen[asked.limit :])
     done = _probe_apart(chosen[: asked.limit], worlds)
-    made = [item for identity, probed in done.items() for item in statements(identity, probed.probes)]
+    made = [
+        item
+        for identity, probed in done.items()
+        for item in statements(identity, probed.probes, worlds[0].spec.name)
+    ]
     with store.batch() as batch:
         for statement in superseding(store, made):
             batch.add_statement(statement)

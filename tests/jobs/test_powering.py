@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from curation.jobs.placebos import read_rates
 from curation.jobs.powering import PowerResult, measure_power
 from curation.store import Store
 from curation.store.supersede import superseding
-from schemas.statements import Verification
+from environments.booking import Booking
+from schemas.statements import Power, Verification
 from schemas.trajectory import Author
 from tests.jobs.booked import book, look, replayed
 
@@ -104,3 +106,15 @@ def test_a_run_that_does_not_pass_its_own_check_here_says_nothing_of_checks(tmp_
     result = measure_power(store, "booking")
     assert (result.known_right, result.calls, result.probed) == (3, 4, 3)
     assert result.unprobed == {"not_reproduced": 1}
+
+
+def test_a_measurement_is_of_the_world_it_was_made_in(tmp_path: Path) -> None:
+    """Both attempts were executed in the world that is asked for; one was measured in an earlier version of it."""
+    store, spec = replayed(tmp_path, RUNS), Booking().spec
+    ids = store.sql("SELECT trajectory_id AS t FROM attempts ORDER BY run")["t"].to_pylist()
+    batch = store.batch()
+    for identity, world, passed in zip(ids, (spec.name, f"{spec.id}@0"), (1, 4), strict=False):
+        author, power = Author("rule", "placebo.step", "1"), Power("step", "book", 4, passed)
+        batch.add_statement(Verification(identity, "step", "unknown", author, 1, "1.0", world, power=power))
+    store.write(batch)
+    assert read_rates(store, spec) == {("step", "book"): Power("step", "book", 4, 1)}

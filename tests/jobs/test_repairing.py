@@ -65,7 +65,7 @@ def test_a_check_that_wrong_calls_pass_supports_no_correction(tmp_path: Path) ->
     batch = store.batch()
     power = Power("step", "book", 4, 3)
     batch.add_statement(
-        Verification(right, "step", "unknown", Author("rule", "placebo.step", "1"), 1, "1.0", power=power)
+        Verification(right, "step", "unknown", Author("rule", "placebo.step", "1"), 1, "1.0", "booking@1", power=power)
     )
     store.write(batch)
     counted = repair_attempts(store, "booking").authors["rule"]
