@@ -63,7 +63,7 @@ class Host:
         """The answer to a request; an exception of the world is an answer too."""
         try:
             return self._serve(request)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return failed(error)
 
     def _serve(self, request: Request) -> Reply:
@@ -109,6 +109,7 @@ class Host:
                 return Taken(snapshot, blobs.get(snapshot.blob))
             case Ask(number, "close"):
                 session, _ = self._worlds.pop(number)
+                self._clocks.pop(number)
                 self._chance.forget(number)
                 session.close()
         return Done()
@@ -127,10 +128,14 @@ def serve(line: socket.socket) -> None:
         send(line, failed(error))
         return
     send(line, Done())
+    process = os.getpid()
     while True:
         request = receive(line, REQUESTS)
         limit_cpu(controls)
-        send(line, host.reply(request))
+        reply = host.reply(request)
+        if os.getpid() != process:  # a child that a tool has forked and let return: the line is not its own
+            os._exit(0)
+        send(line, reply)
 
 
 def load(name: str, controls: Controls) -> Environment:

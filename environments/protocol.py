@@ -37,7 +37,8 @@ class Controls(Record, frozen=True):
 
     ``clock`` is an ISO time that stands still; ``recorded``: at every call the time at which the log says it was made,
     else the last one known, at first 2026-01-01T00:00:00+00:00; or ``wall``. A time without an offset is in the time
-    zone. ``seed`` is that of ``random`` and ``numpy.random`` in every world, ``hash_seed`` the order of Python's sets.
+    zone. ``seed`` is that of ``random`` in every world, and of ``numpy.random`` where a call does not import it first;
+    ``hash_seed`` the order of Python's sets.
     ``folder`` is the working folder while worlds are open, by default a new one that is removed afterwards. A call has
     ``timeout_s``; ``cpu_s`` is processor time beyond that. ``memory_bytes`` is address space beyond what loading the
     environment took, ``file_bytes`` the size of any file that is written, ``max_output`` is in characters.

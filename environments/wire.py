@@ -133,7 +133,7 @@ class BrokenLineError(Exception):
     """The other end is gone, or says what cannot be read."""
 
 
-def failed(error: Exception) -> Failed:
+def failed(error: BaseException) -> Failed:
     """An exception as a reply, in one bounded line."""
     known = next((base.__name__ for base in type(error).__mro__ if base.__name__ in ERRORS), "")
     return Failed(known, (str(error) if known else f"{type(error).__name__}: {error}")[:500])

@@ -69,13 +69,22 @@ def detach(state: State) -> int:
     return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"]).pid
 
 
-_NONE = {"type": "object"}
+def fork(state: State, ending: str) -> str:
+    child = os.fork()
+    if child:
+        return f"parent of {child}"
+    if ending == "exit":
+        sys.exit(0)
+    return "child" if ending == "return" else str(1 // 0)
+
+
+_SCHEMA = {"type": "object", "properties": {"ending": {"type": "string"}}}
 TOOLS = Toolbox(
     *(
-        Tool(run.__name__, "", _NONE, "write", run)
+        Tool(run.__name__, "", _SCHEMA, "write", run)
         for run in (
             *(count, hang, leave, leave_politely, stumble, refuse, flood, hoard),
-            *(chatter, scatter, surroundings, detach),
+            *(chatter, scatter, surroundings, detach, fork),
         )
     )
 )

@@ -1,4 +1,5 @@
 import json
+import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from environments.blobs import MemoryBlobs
+from environments.chance import Chance
 from environments.clock import FIXED_CLOCK
 from environments.protocol import ControlError, Controls
 from environments.worker import RemoteSession, Worker
@@ -101,6 +103,23 @@ def test_chance_starts_at_the_seed_in_each_world_and_goes_its_own_way(tool: str)
     assert len(set(expected)) == 3
     with world(seed=8) as session:
         assert ask(session, "draw") not in expected
+
+
+def test_numpy_has_its_seed_from_the_call_after_that_which_imports_it() -> None:
+    drawn = []
+    for _ in range(2):
+        with world(seed=7) as session:
+            drawn.append([ask(session, "draw_numpy") for _ in range(3)][1:])
+    assert drawn[0] == drawn[1]
+
+
+def test_the_chance_of_a_closed_world_is_forgotten() -> None:
+    chance, first = Chance(7), []
+    for number in (1, 1, 2):
+        chance.turn_to(number)
+        first.append(random.random())  # noqa: S311
+        chance.forget(number)
+    assert len(set(first)) == 1
 
 
 def test_a_world_works_in_a_new_folder_that_goes_with_its_process() -> None:

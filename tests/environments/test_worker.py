@@ -56,7 +56,7 @@ def test_the_next_open_after_a_time_out_is_a_fresh_process(worker: Worker) -> No
     ("tool", "why"),
     [
         ("leave", "process is gone"),
-        ("leave_politely", "process is gone"),
+        ("leave_politely", "SystemExit: 0"),
         ("stumble", "ZeroDivisionError"),
         ("refuse", "no business"),
         ("hoard", "MemoryError"),
@@ -70,6 +70,20 @@ def test_a_world_that_breaks_is_a_fault_of_the_environment(worker: Worker, tool:
     assert why in broken.detail
     assert rest.status == "refused"
     assert start(worker).call([call("count")])[0].raw == "1"
+
+
+@pytest.mark.parametrize("ending", ["return", "stumble", "exit"])
+def test_a_child_that_a_tool_forks_never_answers(worker: Worker, ending: str) -> None:
+    world = start(worker)
+    forked, *rest = world.call([call("fork", ending=ending), *[call("count")] * 5])
+    assert forked.raw.startswith("parent of ")
+    child = int(forked.raw.rpartition(" ")[2])
+    for _ in range(100):
+        if not is_running(child):
+            break
+        time.sleep(0.05)
+    rest += world.call([call("count")] * 5)
+    assert [result.raw for result in rest] == [str(number) for number in range(1, 11)]
 
 
 def test_an_exception_takes_its_own_world_only(worker: Worker) -> None:
