@@ -2,8 +2,9 @@
 
 A task id is unique inside its suite. An attack changes what the world holds: its ``injections`` are the task's
 parameters and open another start state. ``utility`` is the outcome; a run that the harness skipped because the provider
-failed is logged with ``utility: false``, and nobody knows what it would have been. ``security`` says whether the attack
-failed, true without one: no outcome of the task. ``evaluation_timestamp`` is the time of the calls.
+failed, or refused the request (also for its length), is logged with ``utility: false``, and nobody knows what it would
+have been. ``security`` says whether the attack failed, true without one: no outcome of the task.
+``evaluation_timestamp`` is the time of the calls.
 """
 
 from typing import Any
@@ -21,7 +22,7 @@ from schemas import canonical
 from schemas.statements import Stop
 from schemas.trajectory import Attempt, Conditions, Json, Message, Task, Trajectory
 
-STOP_RULE = "agentdojo.stop@1"
+STOP_RULE = "agentdojo.stop@2"
 BUDGET_RULE = "agentdojo.max_iters=15@1"
 MAX_STEPS = 16  # the harness asks the model once, then at most 15 times after running its calls
 
@@ -112,7 +113,7 @@ def _outcome(run: _Run) -> tuple[Fact, ...]:
 def _stop(run: _Run, messages: tuple[Message, ...]) -> Stop:
     """How the harness ends a run: the provider failed, the model made no more calls, or its steps are used up."""
     if _skipped(run):
-        return "context_length" if "context_length_exceeded" in (run.error or "") else "provider_error"
+        return "provider_error"
     if run.error is not None or not messages or messages[-1].role != "assistant":
         return "unknown"
     if not messages[-1].tool_calls:

@@ -128,7 +128,7 @@ def test_runs_under_attack_are_other_tasks_in_another_start_state(runs: list[Par
 
 def test_a_run_that_the_provider_ended_has_no_outcome(runs: list[Parsed]) -> None:
     skipped = [parsed for parsed in runs if parsed.trajectory.stop_text is not None]
-    assert Counter(facts(parsed)["stop"] for parsed in skipped) == {"provider_error": 2, "context_length": 2}
+    assert Counter(facts(parsed)["stop"] for parsed in skipped) == {"provider_error": 4}
     assert {facts(parsed)["outcome"] for parsed in skipped} == {"unknown"}
     assert {json.loads(parsed.raw)["utility"] for parsed in skipped} == {False}
 
@@ -268,7 +268,7 @@ def turns(number: int) -> list[dict[str, Any]]:
         ([*turns(3), ask(call("get_balance"))], None, "unknown", 16),
         ([*turns(16), say("Done.")], None, "completed", None),
         (turns(2), "Skipping task 'x' because of internal server error: 500", "provider_error", 16),
-        (turns(2), "Skipping task 'x' due to context_length_exceeded: 400", "context_length", 16),
+        (turns(2), "Skipping task 'x' due to context_length_exceeded: 400", "provider_error", 16),
         ([*turns(2), say("Done.")], "the disk is full", "unknown", 16),
     ],
 )
