@@ -1,90 +1,65 @@
-"""Answers that are not the environment's, but that other attempts were given too for the same call in the same place.
+"""Answers that are not the environment's, and that differ from it for several attempts in one and the same way.
 
-Two records that agree with each other and not with the environment are no sign of a pasted answer: the environment is
-not what it was. The answer stays ``different``; the reason is told with it.
+Records that agree with each other and not with the environment are no sign of a pasted answer: the environment is not
+what it was. The answer stays ``different``; the reason is told with it.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
 
+import msgspec
 from msgspec.structs import replace
 
-from curation.match import answer_text
 from curation.store import Store
-from schemas.digests import decisions_of
 from schemas.statements import Evidence, Verification
-from schemas.trajectory import Trajectory, answers_of
 
 RECORDED_ALIKE = "recorded_alike"
 
+_NOTE = "another attempt that was told the same instead"
 
-class _Asked(NamedTuple):
-    """A call: what was known before it, the decision it is part of, and its position there."""
-
-    information: str
-    action: str
-    position: int
+Difference = tuple[str | None, frozenset[tuple[str | None, str | None]]]  # the state, and what is said in place of what
 
 
-def with_drift_named(
-    store: Store, records: Sequence[tuple[str, Trajectory]], found: Iterable[Verification]
-) -> list[Verification]:
-    """The verifications, those of different answers with the reason ``recorded_alike`` where another attempt was given
-    the same answer, its call as evidence.
+def is_different(item: Verification) -> bool:
+    """Whether this says that a logged answer is not the environment's."""
+    return item.execution is not None and item.execution.match == "different"
+
+
+def with_drift_named(store: Store, author: str, found: Iterable[Verification]) -> list[Verification]:
+    """Verifications of different answers, with the reason ``recorded_alike`` where other attempts were told the same in
+    place of what the environment answers, in the same state.
+
+    ``found`` are those of a replay just made; those of the same environment that stand in the store count with them,
+    and are said again where their reason has changed.
     """
-    found, known = list(found), dict(records)
-    asked = {
-        (item.trajectory, item.call): _asked(known[item.trajectory], item.message, item.call)
-        for item in found
-        if item.execution is not None and item.execution.match == "different"
-        if item.message is not None and item.call is not None
-    }
-    if not asked:
-        return found
-    given = _given(store, set(asked.values()))
-    return [
-        _named(item, known[item.trajectory], given[asked[item.trajectory, item.call]])
-        if item.call is not None and (item.trajectory, item.call) in asked
-        else item
-        for item in found
-    ]
+    known = {(item.trajectory, item.call): item for item in (*_standing(store, author), *found)}
+    told: dict[Difference, list[Verification]] = defaultdict(list)
+    for item in known.values():
+        told[_difference(item)].append(item)
+    return [_named(item, alike) for alike in told.values() for item in alike]
 
 
-def _asked(record: Trajectory, message: int, call: str) -> _Asked:
-    decision = next(one for one in decisions_of(record) if one.message == message)
-    return _Asked(decision.information, decision.action, int(call.rpartition(".")[2]))
-
-
-def _given(store: Store, asked: set[_Asked]) -> dict[_Asked, dict[str, str]]:
-    """What live attempts were answered, by call and attempt."""
+def _standing(store: Store, author: str) -> Iterator[Verification]:
     rows = store.sql(
-        """SELECT a.trajectory_id AS id, d.message, d.information, d.action
-           FROM (SELECT id, unnest(decisions) AS d FROM trajectories) JOIN attempts a ON a.trajectory_id = id
-           WHERE d.information IN (SELECT unnest(?)) ORDER BY a.trajectory_id, d.message""",
-        [sorted({one.information for one in asked})],
-    ).to_pylist()
-    records = dict(store.trajectories(sorted({row["id"] for row in rows})))
-    found: dict[_Asked, dict[str, str]] = defaultdict(dict)
-    for row in rows:
-        for one in asked:
-            text = _answer(records[row["id"]], f"{row['message']}.{one.position}")
-            if text is not None and (one.information, one.action) == (row["information"], row["action"]):
-                found[one][row["id"]] = text
-    return found
-
-
-def _answer(record: Trajectory, call: str) -> str | None:
-    at = answers_of(record).get(call)
-    return None if at is None else answer_text(record.messages[at])
-
-
-def _named(item: Verification, record: Trajectory, given: Mapping[str, str]) -> Verification:
-    mine = _answer(record, item.call or "")
-    alike = sorted(other for other, text in given.items() if other != item.trajectory and text == mine)
-    if not alike or item.execution is None:
-        return item
-    said = Evidence(
-        "observation", call=item.call, value=alike[0], note=f"{len(alike)} other attempts were told the same"
+        """SELECT record FROM effective_verifications
+           WHERE match = 'different' AND author_kind = 'environment' AND author_name = ?
+             AND trajectory IN (SELECT trajectory_id FROM attempts)""",
+        [author],
     )
-    return replace(item, execution=replace(item.execution, reason=RECORDED_ALIKE), evidence=(*item.evidence, said))
+    return (msgspec.json.decode(record, type=Verification) for record in rows["record"].to_pylist())
+
+
+def _difference(item: Verification) -> Difference:
+    state = None if item.execution is None else item.execution.state_before
+    return state, frozenset((one.value, one.note) for one in item.evidence if one.note != _NOTE)
+
+
+def _named(item: Verification, alike: Iterable[Verification]) -> Verification:
+    if item.execution is None:
+        return item
+    others = sorted({other.trajectory for other in alike} - {item.trajectory})
+    evidence = tuple(one for one in item.evidence if one.note != _NOTE)
+    if others:
+        evidence = (*evidence, Evidence("observation", call=item.call, value=others[0], note=_NOTE))
+    reason = RECORDED_ALIKE if others else None
+    return replace(item, supersedes=(), execution=replace(item.execution, reason=reason), evidence=evidence)

@@ -8,7 +8,7 @@ import msgspec
 
 from curation.clocks import NO_CLOCKS, Clocks
 from curation.jobs.cases import PLACED, UNNAMED, VERSION_INFERRED, attempt_ids, clocks_of, places
-from curation.jobs.drift import with_drift_named
+from curation.jobs.drift import is_different, with_drift_named
 from curation.match import EQUAL
 from curation.replay import REPLAYED_OUTCOME, Replayed, replay
 from curation.store import Batch, Store
@@ -70,23 +70,25 @@ def replay_attempts(store: Store, environment: str, controls: Controls | None = 
 
 def _replay_in(store: Store, environment: str, identities: Sequence[str], controls: Controls | None) -> str:
     with open_worlds(environment, controls, processes=PROCESSES) as worlds, store.batch() as batch:
+        differing: list[Verification] = []
         for start in range(0, len(identities), _CHUNK):
             records = list(store.trajectories(identities[start : start + _CHUNK]))
             inferred = _inferred(store, [identity for identity, _ in records])
             done = execute(records, worlds, clocks_of(store, [identity for identity, _ in records]))
             verified = (item for replayed in done for item in replayed.verifications)
-            found = with_drift_named(
-                store,
-                records,
-                [item for item in verified if item.layer != "task" or item.trajectory not in inferred],
-            )
-            said: list[Statement] = [*found, *_placed(store, found, environment)]
+            found = [item for item in verified if item.layer != "task" or item.trajectory not in inferred]
+            differing += filter(is_different, found)
+            said: list[Statement] = [item for item in found if not is_different(item)]
+            said.extend(_placed(store, found, environment))
             said.extend(replayed.outcome for replayed in done if replayed.outcome is not None)
             said.extend(_offered(batch, records, found, worlds[0]))
             for statement in superseding(store, said):
                 batch.add_statement(statement)
+        author = worlds[0].spec.id
+        for statement in superseding(store, with_drift_named(store, author, differing)):
+            batch.add_statement(statement)
         store.write(batch)
-        return worlds[0].spec.id
+        return author
 
 
 def execute(
