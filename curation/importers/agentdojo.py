@@ -45,9 +45,9 @@ class _Run(msgspec.Struct):
     agentdojo_package_version: str | None = None
 
 
-def sniff(head: bytes) -> bool:
+def sniff(head: bytes) -> str:
     """Whether the head is an object that names suite, pipeline and user task."""
-    return is_run(head_value(head))
+    return "an object with suite_name, pipeline_name and user_task_id" if is_run(head_value(head)) else ""
 
 
 def is_run(value: Any) -> bool:

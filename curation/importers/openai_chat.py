@@ -60,9 +60,9 @@ class _Chat(msgspec.Struct):
     usage: _Usage | None = None
 
 
-def sniff(head: bytes) -> bool:
+def sniff(head: bytes) -> str:
     """Whether one of the first lines is an object with a list of messages that have roles."""
-    return any(_is_chat(value) for value in head_values(head))
+    return "lines that are objects with messages" if any(map(_is_chat, head_values(head))) else ""
 
 
 def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:

@@ -75,11 +75,12 @@ class _Run(msgspec.Struct):
     info: _Info | None = None
 
 
-def sniff(head: bytes) -> bool:
+def sniff(head: bytes) -> str:
     """Whether the head is a list whose first element has a task id beside a run or its info."""
     value = head_value(head)
     first = value[0] if isinstance(value, list) and value else None
-    return isinstance(first, dict) and "task_id" in first and not {"traj", "info"}.isdisjoint(first)
+    fits = isinstance(first, dict) and "task_id" in first and not {"traj", "info"}.isdisjoint(first)
+    return "a list of objects with task_id and traj" if fits else ""
 
 
 def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
