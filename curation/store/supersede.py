@@ -15,8 +15,9 @@ def superseding(store: Store, statements: Iterable[Statement]) -> list[Statement
     """The statements that have to be written so that these hold: those of a slot that already holds are left out.
 
     A slot (what is said, and by whom) is replaced as a whole: where its standing statements are not exactly these,
-    every new one names every standing one as superseded. What an environment could not tell (a call not run, an answer
-    that cannot be compared) never takes the place of what one did tell.
+    every new one names every standing one as superseded, and what somebody else had withdrawn that slot's earlier ones
+    with. What an environment could not tell (a call not run, an answer that cannot be compared) never takes the place
+    of what one did tell.
     """
     statements = list(statements)
     if all(store.is_empty(table) for table in {statement_table(statement) for statement in statements}):
@@ -24,12 +25,12 @@ def superseding(store: Store, statements: Iterable[Statement]) -> list[Statement
     wanted: dict[tuple[str, str], dict[bytes, Statement]] = defaultdict(dict)
     for statement in statements:
         wanted[statement_table(statement), slot_digest(statement)][_content(statement)] = statement
-    standing = _standing(store, wanted)
+    standing, withdrawals = _standing(store, wanted), _withdrawals(store, wanted)
     news: list[Statement] = []
     for place, contents in wanted.items():
         held = standing.get(place, {})
         if held.keys() != contents.keys() and not _is_blank(contents.values(), held):
-            replaced = tuple(sorted(held.values()))
+            replaced = tuple(sorted({*held.values(), *withdrawals.get(place, ())}))
             news.extend(msgspec.structs.replace(statement, supersedes=replaced) for statement in contents.values())
     return news
 
@@ -46,13 +47,8 @@ def _is_untold(item: Statement) -> bool:
 
 
 def _standing(store: Store, places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[bytes, str]]:
-    slots: dict[str, list[str]] = defaultdict(list)
-    for table, slot in places:
-        slots[table].append(slot)
     found: dict[tuple[str, str], dict[bytes, str]] = defaultdict(dict)
-    for table, wanted in slots.items():
-        if store.is_empty(table):
-            continue
+    for table, wanted in _by_table(places).items():
         rows = store.sql(
             f"SELECT slot, id, record FROM {table} WHERE slot IN (SELECT unnest(?)) "
             f"AND id NOT IN (SELECT unnest(supersedes) FROM {table})",
@@ -63,6 +59,28 @@ def _standing(store: Store, places: Iterable[tuple[str, str]]) -> dict[tuple[str
             content = _content(msgspec.json.decode(row["record"], type=STATEMENTS[table]))
             found[table, row["slot"]][content] = row["id"]
     return found
+
+
+def _withdrawals(store: Store, places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
+    """The standing statements of other slots that supersede one of these: said again as it was, that would not hold."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for table, slots in _by_table(places).items():
+        rows = store.sql(
+            f"""SELECT withdrawn.slot, list(DISTINCT later.id) AS ids FROM {table} withdrawn
+                JOIN (SELECT id, slot, unnest(supersedes) AS earlier FROM {table}) later ON later.earlier = withdrawn.id
+                WHERE withdrawn.slot IN (SELECT unnest(?)) AND later.slot <> withdrawn.slot
+                  AND later.id NOT IN (SELECT unnest(supersedes) FROM {table}) GROUP BY withdrawn.slot""",
+            [slots],
+        )
+        found.update(((table, row["slot"]), row["ids"]) for row in rows.to_pylist())
+    return found
+
+
+def _by_table(places: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    slots: dict[str, list[str]] = defaultdict(list)
+    for table, slot in places:
+        slots[table].append(slot)
+    return slots
 
 
 def _content(statement: Statement) -> bytes:

@@ -110,6 +110,21 @@ def test_a_later_word_of_the_same_author_supersedes_and_the_first_stays_readable
     assert store.sql("SELECT value FROM annotations WHERE id = ?", [first])["value"].to_pylist() == ["a"]
 
 
+def test_what_somebody_else_withdrew_holds_when_it_is_said_again(tmp_path: Path) -> None:
+    store, record = one(tmp_path)
+    passed = checked(record, "passed", "environment", "desk")
+    for _ in range(3):
+        (said,) = say(store, passed)
+        assert outcome(store) == ("success", "environment")
+        with store.batch() as batch:
+            batch.add_statement(Verification(record, "task", "unknown", Author("rule", "doubt"), supersedes=(said,)))
+            store.write(batch)
+        assert outcome(store) == ("unknown", "rule")
+    assert say(store, checked(record, "failed", "human")) != []
+    assert say(store, passed) != [], "it was withdrawn last"
+    assert say(store, passed) == []
+
+
 def test_a_rule_can_take_findings_back(tmp_path: Path) -> None:
     store, record = one(tmp_path)
     author = Author("rule", "diagnosis", "1")
