@@ -19,6 +19,7 @@ Saved as ``my_world.py`` it is the environment ``my_world:world``.
 """
 
 import inspect
+from collections.abc import Collection
 from typing import Any, Unpack, get_origin, get_type_hints
 
 import msgspec
@@ -30,7 +31,7 @@ from environments.round_trip import first_change
 from environments.session import restore
 from environments.signatures import UnfitArgumentsError, arguments_of, read
 from environments.tools import Answer
-from schemas.canonical import FORM
+from schemas.canonical import FORM, encode
 from schemas.objects import Snapshot
 from schemas.trajectory import Task, ToolCall
 
@@ -53,7 +54,10 @@ class PythonState(JsonState[Any]):
     def plain(self) -> Any:
         """The value as an encoder takes it."""
         value = self.value
-        return value.model_dump(mode="json", round_trip=True) if hasattr(value, "model_dump") else value
+        if not hasattr(value, "model_dump"):
+            return value
+        as_json, as_python = (value.model_dump(mode=mode, round_trip=True) for mode in ("json", "python"))
+        return _with_sorted_sets(as_json, as_python)
 
     def refresh(self) -> None:
         """Make the value the one that its JSON restores, so that it acts as every fork of it will: a list at two places
@@ -137,6 +141,17 @@ class PythonWorld(FunctionWorld):
                 f"task {task.id!r}: the start state is a {type(value).__name__}, not the {self._kind.__name__} declared"
             )
         return value
+
+
+def _with_sorted_sets(dumped: Any, value: Any) -> Any:
+    """A dumped value with its sets, which the value itself tells, in the order of their JSON: no encoder knows them."""
+    if not isinstance(dumped, list | dict) or not isinstance(value, Collection) or len(dumped) != len(value):
+        return dumped
+    if isinstance(dumped, dict):
+        parts = value.values() if isinstance(value, dict) else value
+        return dict(zip(dumped, map(_with_sorted_sets, dumped.values(), parts), strict=True))
+    parts = [*map(_with_sorted_sets, dumped, value)]
+    return sorted(parts, key=encode) if isinstance(value, set | frozenset) else parts
 
 
 def _kind_of(start: Any) -> type[Any]:

@@ -109,6 +109,7 @@ class Ticket(pydantic.BaseModel):
 
     subject: str
     open: bool = True
+    tags: set[str] = {"new", "urgent", "unread", "seen by none"}
 
 
 class Desk(pydantic.BaseModel):
@@ -151,6 +152,7 @@ def count(state: Counter, name: Literal["a", "b"], by: int = 1) -> dict[str, tup
 def close_ticket(state: Desk, number: str) -> Ticket:
     """Close a ticket"""
     state.tickets[number].open = False
+    state.tickets[number].tags.add(number)
     return state.tickets[number]
 
 

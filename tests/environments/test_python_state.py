@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
+import pydantic
 import pytest
 
 from environments.blobs import MemoryBlobs
 from environments.catalogue import find
 from environments.protocol import Controls, Session, SnapshotError, StartError
-from environments.python_state import PythonWorld
+from environments.python_state import PythonState, PythonWorld
 from environments.tools import Tool
 from environments.worker import Worker
 from schemas.canonical import raw
@@ -61,15 +62,30 @@ def test_each_kind_of_state_forks_and_acts_alike_in_both(name: str, blobs: Memor
         assert parent.state_digest() == expected[-1].state_after
 
 
-def test_two_hash_seeds_give_one_digest(blobs: MemoryBlobs) -> None:
+@pytest.mark.parametrize("name", ["meters", "desk"])
+def test_two_hash_seeds_give_one_digest(name: str, blobs: MemoryBlobs) -> None:
     seen = []
     for seed in (0, 1):
         with (
-            Worker("tests.environments.own_worlds:meters", Controls(hash_seed=seed)) as worker,
+            Worker(f"tests.environments.own_worlds:{name}", Controls(hash_seed=seed)) as worker,
             worker.open(Task(), blobs) as world,
         ):
-            seen.append((world.call(MOVES["meters"]), world.state_digest()))
+            states = [result.state_after for result in world.call(MOVES[name])]
+            snapshot = world.snapshot()
+            with worker.open(snapshot, blobs) as fork:
+                seen.append((*states, snapshot.digest, fork.state_digest()))
     assert seen[0] == seen[1]
+
+
+def test_what_a_model_writes_in_a_manner_of_its_own_stays() -> None:
+    class Own(pydantic.BaseModel):
+        names: set[str]
+
+        @pydantic.field_serializer("names")
+        def _write(self, names: set[str]) -> list[str]:
+            return ["these", *sorted(names)]
+
+    assert PythonState(Own(names={"b", "a"})).image() == b'{"names":["these","a","b"]}'
 
 
 def test_no_call_reaches_the_start_state_of_a_module(blobs: MemoryBlobs) -> None:
