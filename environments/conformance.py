@@ -19,6 +19,7 @@ from environments.worker import Worker
 
 _OTHER_CLOCKS = ("2031-07-19T08:43:27.654321+00:00", "2043-11-28T21:16:52.123456+00:00")
 _HOPELESS_S = 1e-6
+_NOTHING_RAN = "none that was seen: no tool ran"
 
 
 class Line(msgspec.Struct):
@@ -100,6 +101,8 @@ def _answers_of(spec: EnvSpec, results: Mapping[str, Outcome]) -> str:
         return "none: it gives recorded answers back"
     if "failed" in (results["starts"], results["answers"], results["other process"]):
         return "none until the failed tests pass"
+    if results["answers"] == "not_tested":
+        return _NOTHING_RAN
     rules = f" or after {', '.join(spec.rules)}" if spec.rules else ""
     if results["other process"] == "not_tested":
         return f"recorded answers by bytes{rules}, of the tools that did not move"
@@ -113,6 +116,8 @@ def _forks_of(spec: EnvSpec, results: Mapping[str, Outcome]) -> str:
         return "none: a new call has no recorded answer"
     if "failed" in (results["snapshots"], results["reads"], results["other process"]):
         return "none until the failed tests pass"
+    if results["answers"] == "not_tested":
+        return _NOTHING_RAN
     ways = {
         "snapshot": "clean and recovery, from snapshots",
         "replayed_prefix": "clean and recovery, by a prefix replayed from the task's start",

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from environments.blobs import MemoryBlobs
 from environments.protocol import CallResult, EnvironmentFailure, Session, SnapshotError, StartError
 from environments.samples import make_call
-from environments.trials import Bench, Run
+from environments.trials import Bench, Run, settled
 from environments.worker import Worker
 from schemas.canonical import raw
 from schemas.objects import ToolSpec
@@ -102,9 +102,15 @@ def _start_of(worker: Worker, task: Task) -> str:
 def _answers(bench: Bench) -> Verdict:
     results = [result for run in bench.runs for result in run.results]
     lost = [f"{result.status}: {result.detail}" for result in results if result.state_after is None]
-    if not results:
-        return _not_tested("no call was tried: the environment has no tools, or all reach outside")
-    return _judged([*bench.tried.broken, *lost[:1]], f"{len(results)} calls, each answered")
+    wrong = [*bench.tried.broken, *lost[:1]]
+    if not any(map(_ran, results)) and not wrong:
+        return _not_tested("no tool ran: there is none, all reach outside, or no arguments that fit were found")
+    return _judged(wrong, f"{len(results)} calls, each answered")
+
+
+def _ran(result: CallResult) -> bool:
+    """Whether a call came as far as its tool."""
+    return result.status not in ("schema_error", "unknown_tool", "refused")
 
 
 def _malformed(bench: Bench) -> Verdict:
@@ -150,7 +156,8 @@ def _reads(bench: Bench) -> Verdict:
                 [result] = session.call((call,))
                 if result.state_after is None:
                     break
-                right.add(call.name)
+                if _ran(result):
+                    right.add(call.name)
                 if session.settled_digest() != before:
                     wrong[call.name] = f"{call.name} {call.arguments_text[:80]} changes the state and is declared read"
     if not right:
@@ -191,12 +198,14 @@ def _snapshots(bench: Bench) -> Verdict:
             snapshot = session.snapshot()
             if session.state_digest() != snapshot.digest:
                 wrong["a snapshot names another digest than its state has"] = None
-            rest = session.call(trial.calls[half:])
+            rest, end = session.call(trial.calls[half:]), settled(session)
         for worker in (bench.here, bench.there):
             with worker.open(snapshot, blobs) as fork:
                 if fork.state_digest() != snapshot.digest:
                     wrong["a snapshot restores to another digest"] = None
                 again = fork.call(trial.calls[half:])
+                if settled(fork) != end:
+                    wrong["the calls end in another state after it was restored"] = None
             wrong.update(dict.fromkeys(_differences(trial.calls[half:], rest, again, "after it was restored")))
     return _judged(
         [*wrong], f"{len(bench.tried.trials)} restored here and in another process; equal digests, equal answers after"
@@ -207,7 +216,7 @@ def _processes(bench: Bench) -> Verdict:
     wrong = _moved(bench, bench.apart, "in another process")
     if wrong and bench.spec.determinism == "external":
         return _not_tested(f"declared external: {'; '.join(wrong[:_MOST_SHOWN])}")
-    return _judged(wrong, "equal answers and states with another hash seed, in another folder")
+    return _compared(bench, wrong, "equal answers and states with another hash seed, in another folder")
 
 
 def _times(bench: Bench) -> Verdict:
@@ -215,7 +224,15 @@ def _times(bench: Bench) -> Verdict:
     if wrong and bench.spec.determinism in ("clocked", "external"):
         return _not_tested(f"declared {bench.spec.determinism}: {'; '.join(wrong[:_MOST_SHOWN])}")
     way_out = "; declare determinism as clocked" if wrong else ""
-    return _judged([wrong[0] + way_out, *wrong[1:]] if wrong else [], "equal answers and states at another time")
+    found = [wrong[0] + way_out, *wrong[1:]] if wrong else []
+    return _compared(bench, found, "equal answers and states at another time")
+
+
+def _compared(bench: Bench, wrong: Sequence[str], right: str) -> Verdict:
+    """As judged, but where no tool ran there was nothing to compare."""
+    if not wrong and not any(_ran(result) for run in bench.runs for result in run.results):
+        return _not_tested("no tool ran")
+    return _judged(wrong, right)
 
 
 def _moved(bench: Bench, others: Sequence[Run], where: str) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from environments.blobs import MemoryBlobs
-from environments.protocol import CallResult, Controls, Environment, EnvironmentFailure, EnvSpec
+from environments.protocol import CallResult, Controls, Environment, EnvironmentFailure, EnvSpec, Session
 from environments.samples import Sampler, given, make_call, rounds
 from environments.worker import Worker
 from schemas.objects import ToolSpec
@@ -100,8 +100,12 @@ def _inside(calls: Sequence[ToolCall], spec: EnvSpec) -> tuple[ToolCall, ...]:
 def run(worker: Worker, trial: Trial) -> Run:
     """Execute a trial in a world of its own."""
     with worker.open(trial.task, MemoryBlobs()) as session:
-        results = session.call(trial.calls)
-        try:
-            return Run(results, session.settled_digest())
-        except EnvironmentFailure:
-            return Run(results, None)
+        return Run(session.call(trial.calls), settled(session))
+
+
+def settled(session: Session) -> str | None:
+    """The settled digest, None where the state is unknown."""
+    try:
+        return session.settled_digest()
+    except EnvironmentFailure:
+        return None

@@ -5,6 +5,9 @@ import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+import msgspec
 
 from environments.json_state import JsonState
 from environments.protocol import Blobs, Controls, Determinism, EnvSpec, Undo
@@ -15,6 +18,7 @@ from schemas.objects import Snapshot
 from schemas.trajectory import Message, Task, ToolCall
 
 State = dict[str, int]
+Key = Annotated[str, msgspec.Meta(pattern="^[0-9]{40}$")]
 LEFT = Path(__file__).with_name("left_outside")
 _counted = itertools.count()
 
@@ -38,6 +42,16 @@ def peek_and_count(state: State) -> int:
 def divide(state: State, by: int) -> int:
     """Divide."""
     return state["n"] // by
+
+
+def guess(state: State, word: str) -> str:
+    """Find the word out."""
+    raise LookupError(word)
+
+
+def open_door(state: State, key: Key) -> bool:
+    """Open with a key that nobody is told."""
+    return bool(state["n"])
 
 
 def order(state: State) -> list[str]:
@@ -72,6 +86,9 @@ def world(*, determinism: Determinism = "pure", **tools: object) -> PythonWorld:
 sound = world(reads=[peek], writes=[count])
 false_read = world(reads=[peek_and_count])
 idle_write = world(writes=[peek])
+empty = world()
+locked = world(reads=[open_door])
+always_breaks = world(reads=[guess])
 breaks = world(reads=[divide], examples=[("divide", {"by": 0})])
 unordered = world(reads=[order])
 unordered_and_says_so = world(reads=[order], determinism="external")
@@ -81,6 +98,29 @@ forgetful = world(reads=[remember])
 outside = world(reads=[peek], external=[send], examples=[("send", {})])
 tossed = PythonWorld("w", {"n": 0}, reads=[peek], check=toss)
 undeclared = world(reads=[peek], undo={"peek": Undo("count", {})}, rules=("no_such_rule@1",), examples=[("peek", {})])
+
+
+class Amnesiac(PythonSession):
+    """A session whose writes count for more the older it is."""
+
+    calls = 0
+
+    def answer(self, call: ToolCall) -> Answer:
+        self.calls += 1
+        answer = super().answer(call)
+        if call.name == "count":
+            self.state.value["n"] += self.calls
+        return Answer(answer.status, "done")
+
+
+class Forgets:
+    """What its sessions remember outside of the state shows in the state alone."""
+
+    spec = sound.spec
+
+    def open(self, start: Task | Snapshot, controls: Controls, blobs: Blobs) -> Amnesiac:
+        inner = sound.open(start, controls, blobs)
+        return Amnesiac(sound, inner.state, controls, blobs)
 
 
 class Once(PythonSession):

@@ -42,6 +42,8 @@ def test_examining_twice_finds_the_same() -> None:
         ("unordered", "other process", "order answers differently in another process"),
         ("timed", "other time", "now answers differently at another time; declare determinism as clocked"),
         ("forgetful", "snapshots", "remember answers differently after it was restored"),
+        ("Forgets", "snapshots", "the calls end in another state after it was restored"),
+        ("always_breaks", "answers", "LookupError"),
         ("undeclared", "declarations", "undo of 'peek', which is no write"),
         ("undeclared", "declarations", "undo by 'count', which is no tool"),
         ("undeclared", "declarations", "rule 'no_such_rule@1' does not exist"),
@@ -82,6 +84,15 @@ def test_external_tools_are_never_executed() -> None:
     found = examine(f"{BROKEN}:outside", trials=[Trial(Task(), (call("send"),))])
     assert results(found)["external tools"] == "not_tested"
     assert not LEFT.exists()
+
+
+@pytest.mark.parametrize("name", ["empty", "locked"])
+def test_where_no_tool_ran_nothing_is_said_to_be_kept(name: str) -> None:
+    found = examine(f"{BROKEN}:{name}")
+    untested = {test for test, result in results(found).items() if result == "not_tested"}
+    assert untested >= {"answers", "reads", "other process", "other time"}
+    assert found.may_verify.answers == found.may_verify.forks == "none that was seen: no tool ran"
+    assert found.failed == 0
 
 
 def test_a_world_without_snapshots_may_only_go_forward() -> None:
