@@ -85,7 +85,7 @@ UNVERIFIABLE: dict[str, Reason] = {
 
 DIFFERENT: dict[str, Reason] = {
     "recorded_alike": Reason(
-        "Other attempts were given the same answer to the same call: the environment is not what it was.",
+        "Other attempts were told the same in place of the environment's answer: it may not be what it was.",
         "Replay in the version that the runs were recorded in.",
     ),
 }

@@ -152,9 +152,7 @@ def _measure_in(
         unprobed["over_limit"] += len(chosen[asked.limit :])
     done = _probe_apart(chosen[: asked.limit], worlds)
     made = [
-        item
-        for identity, probed in done.items()
-        for item in statements(identity, probed.probes, worlds[0].spec.name)
+        item for identity, probed in done.items() for item in statements(identity, probed.probes, worlds[0].spec.name)
     ]
     with store.batch() as batch:
         for statement in superseding(store, made):

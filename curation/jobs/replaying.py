@@ -9,8 +9,9 @@ import msgspec
 from curation.clocks import NO_CLOCKS, Clocks
 from curation.jobs.cases import PLACED, UNNAMED, VERSION_INFERRED, attempt_ids, clocks_of, places
 from curation.jobs.drift import is_different, with_drift_named
+from curation.jobs.withdrawing import withdraw_checks
 from curation.match import EQUAL
-from curation.replay import REPLAYED_OUTCOME, Replayed, replay
+from curation.replay import CHECKED, REPLAYED_OUTCOME, Replayed, replay
 from curation.store import Batch, Store
 from curation.store.supersede import superseding
 from curation.worlds import World, open_worlds
@@ -24,10 +25,13 @@ _CHUNK = 400
 PROCESSES = 2
 OFFERED = Author("rule", "replay.offered", "1")
 
-LOGGED = """SELECT trajectory, result FROM verifications
-    WHERE layer = 'task' AND message IS NULL AND author_kind IN ('log', 'side_file')
-      AND id NOT IN (SELECT unnest(supersedes) FROM verifications) AND result IN ('passed', 'failed')"""
-"""The outcomes that logs and side files give."""
+LOGGED = """SELECT trajectory, any_value(result) AS result FROM (
+        SELECT trajectory, result FROM verifications
+        WHERE layer = 'task' AND message IS NULL AND author_kind IN ('log', 'side_file')
+          AND id NOT IN (SELECT unnest(supersedes) FROM verifications)
+        QUALIFY rank() OVER (PARTITION BY trajectory ORDER BY author_kind) = 1
+    ) GROUP BY trajectory HAVING count(DISTINCT result) = 1 AND any_value(result) IN ('passed', 'failed')"""
+"""The outcomes that logs and side files give, one a trajectory: a log's before a side file's."""
 
 
 class ReplayResult(msgspec.Struct):
@@ -61,7 +65,8 @@ def replay_attempts(store: Store, environment: str, controls: Controls | None = 
 
     An attempt that names no environment, of which a call is confirmed and none contradicted, is from now on one of
     this environment, by rule. Replaying again writes only what comes out differently; what another environment
-    executed before is superseded. Raises UnknownEnvironmentError, UsageError.
+    executed before is superseded, and where an answer is contradicted now, so is what one said of the task. Raises
+    UnknownEnvironmentError, UsageError.
     """
     found = places(store, environment)
     authors = [_replay_in(store, name, identities, controls) for name, identities in found.items()]
@@ -82,10 +87,12 @@ def _replay_in(store: Store, environment: str, identities: Sequence[str], contro
             said.extend(_placed(store, found, environment))
             said.extend(replayed.outcome for replayed in done if replayed.outcome is not None)
             said.extend(_offered(batch, records, found, worlds[0]))
-            for statement in superseding(store, said):
+            contradicted = sorted({item.trajectory for item in found if is_different(item)})
+            withdrawn = withdraw_checks(store, contradicted, CHECKED, "contradicted_record")
+            for statement in (*superseding(store, said), *withdrawn):
                 batch.add_statement(statement)
         author = worlds[0].spec.id
-        for statement in superseding(store, with_drift_named(store, author, differing)):
+        for statement in superseding(store, with_drift_named(store, differing, identities, [author])):
             batch.add_statement(statement)
         store.write(batch)
         return author

@@ -6,14 +6,16 @@ newest. The tasks of the other half say how far to believe that.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
 from curation.errors import UsageError
 from curation.jobs.cases import INFERRED, PLACED, UNNAMED, VERSION_INFERRED, clocks_of, places
+from curation.jobs.drift import is_different, with_drift_named
 from curation.jobs.replaying import LOGGED, PROCESSES, execute
+from curation.jobs.withdrawing import standing, withdraw_checks
 from curation.match import EQUAL
 from curation.replay import Replayed
 from curation.store import Store
@@ -226,6 +228,7 @@ def _line(run: _Run, best: list[str], found: Found, logged: Mapping[str, str], *
 def _write(store: Store, runs: Iterable[_Run], best: Mapping[str | None, list[str]], found: Found) -> int:
     """The versions of all attempts and what executing them confirmed, and how many earlier task checks hold no more."""
     said: list[Statement] = []
+    executed: list[Verification] = []
     placed: list[str] = []
     for run in runs:
         for version in best[run.name][-1:]:
@@ -234,16 +237,19 @@ def _write(store: Store, runs: Iterable[_Run], best: Mapping[str | None, list[st
                 placed.append(attempt.id)
                 said.append(Annotation(attempt.id, "environment", world, INFERRED, _READS))
                 replayed = found.get((version, attempt.id), Replayed(()))
-                said.extend(item for item in replayed.verifications if item.execution is not None)
-    guesses = _standing(store, "annotations", f"field = 'environment' AND author_name = '{PLACED.name}'", placed)
-    checks = _standing(store, "verifications", "layer = 'task' AND author_kind = 'environment'", placed)
+                executed.extend(item for item in replayed.verifications if item.execution is not None)
+    guesses = standing(store, "annotations", f"field = 'environment' AND author_name = '{PLACED.name}'", placed)
+    withdrawn = list(withdraw_checks(store, placed, INFERRED, "version_inferred"))
+    confirmed = [item for item in executed if not is_different(item)]
+    authors = {item.author.name for item in executed}
+    named = with_drift_named(store, filter(is_different, executed), placed, authors)
     with store.batch() as batch:
-        for statement in superseding(store, said):
+        for statement in superseding(store, [*said, *confirmed, *named]):
             batch.add_statement(_replacing(statement, guesses))
-        for statement in _withdrawals(checks):
+        for statement in withdrawn:
             batch.add_statement(statement)
         store.write(batch)
-    return sum(map(len, checks.values()))
+    return sum(len(item.supersedes) for item in withdrawn)
 
 
 def _replacing(statement: Statement, guesses: Mapping[str, list[str]]) -> Statement:
@@ -251,19 +257,3 @@ def _replacing(statement: Statement, guesses: Mapping[str, list[str]]) -> Statem
     if not isinstance(statement, Annotation) or statement.trajectory not in guesses:
         return statement
     return msgspec.structs.replace(statement, supersedes=(*statement.supersedes, *guesses[statement.trajectory]))
-
-
-def _withdrawals(checks: Mapping[str, list[str]]) -> Iterator[Verification]:
-    for identity, ids in checks.items():
-        yield Verification(identity, "task", "unknown", INFERRED, detail="version_inferred", supersedes=tuple(ids))
-
-
-def _standing(store: Store, table: str, condition: str, identities: list[str]) -> dict[str, list[str]]:
-    """The ids of statements that nothing has superseded, by what they are about."""
-    rows = store.sql(
-        f"""SELECT trajectory, list(id ORDER BY id) AS ids FROM {table}
-            WHERE {condition} AND trajectory IN (SELECT unnest(?))
-              AND id NOT IN (SELECT unnest(supersedes) FROM {table}) GROUP BY trajectory""",
-        [identities],
-    )
-    return {row["trajectory"]: row["ids"] for row in rows.to_pylist()}
