@@ -82,7 +82,7 @@ class Domain:
     """The environment ``tau_bench:DOMAIN``."""
 
     def __init__(self, name: str) -> None:
-        self._tasks = _tasks(name)
+        self._tasks = {str(number): task for number, task in enumerate(_tasks(name))}
         self._tools = {tool.get_info()["function"]["name"]: tool for tool in _module(f"envs.{name}.tools").ALL_TOOLS}
         self._image = msgspec.json.encode(_module(f"envs.{name}.data").load_data())
         self.toolbox = Toolbox(*(_tool(tool) for tool in self._tools.values()))
@@ -123,9 +123,9 @@ class Domain:
 
     def task(self, task: Task) -> Any:
         """The package's task. Raises StartError for one that the domain does not have."""
-        if task.id is None or not task.id.isdecimal() or int(task.id) >= len(self._tasks):
+        if task.id not in self._tasks:
             raise StartError(f"{self.spec.name} has no task {task.id!r}; it has 0 to {len(self._tasks) - 1}")
-        return self._tasks[int(task.id)]
+        return self._tasks[task.id]
 
     def goal_digest(self, task: Task) -> str:
         """The digest of the data after the task's own actions."""

@@ -39,10 +39,13 @@ class Answer(NamedTuple):
 
 
 class Toolbox:
-    """The tools of one world; stateless."""
+    """The tools of one world; stateless. Raises TypeError for two of one name."""
 
     def __init__(self, *tools: Tool) -> None:
         self._tools = {tool.name: tool for tool in tools}
+        if len(self._tools) < len(tools):
+            name = next(tool.name for tool in tools if self._tools[tool.name] is not tool)
+            raise TypeError(f"two tools are named {name!r}: a tool has one name and one effect; leave one out")
         nowhere: Registry[Any] = Registry()  # a reference that leaves the schema resolves to nothing
         self._validators = {
             tool.name: validator_for(tool.parameters, default=Draft202012Validator)(tool.parameters, registry=nowhere)

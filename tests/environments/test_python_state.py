@@ -278,5 +278,7 @@ def test_what_cannot_be_a_tool_or_a_start_is_refused_where_it_is_declared() -> N
     for function in (untyped, greedy):
         with pytest.raises(TypeError, match=f"{function.__name__}: parameter .*sku"):
             PythonWorld("odd", {}, reads=[function])
+    with pytest.raises(TypeError, match="two tools are named 'get_stock'"):
+        PythonWorld("odd", {}, reads=[own_worlds.get_stock], writes=[own_worlds.book, own_worlds.get_stock])
     with pytest.raises(TypeError, match="start needs a return hint"):
         PythonWorld("odd", start)

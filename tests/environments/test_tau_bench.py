@@ -181,7 +181,7 @@ def test_what_the_user_had_to_be_told_is_looked_for_in_what_was_said(
     assert "1786" not in checked.detail
 
 
-@pytest.mark.parametrize("start", [Task(id="2"), Task(id="-1"), Task(id="x"), task(seed=1)])
+@pytest.mark.parametrize("start", [*(Task(id=name) for name in ("2", "-1", "x", "01", "9" * 5000)), task(seed=1)])
 def test_what_opens_no_state_is_a_start_error(airline: Domain, start: Task) -> None:
     with pytest.raises(StartError):
         opened(airline, start)
