@@ -108,6 +108,7 @@ def objects_of(connection: Connection) -> list[tuple[Any, ...]]:
 
 
 Judge = Callable[[list[tuple[Any, ...]]], str | None]
+Prepare = Callable[[sqlite3.Connection], object]
 
 
 def only(expected: list[tuple[Any, ...]]) -> Judge:
@@ -122,15 +123,14 @@ def extended(expected: list[tuple[Any, ...]]) -> Judge:
         foreign = next((row for row in found if row not in expected and not _lies_still(row)), None)
         if foreign is None:
             return None
-        return f"has another schema than this world: {foreign[0]} {foreign[1]!r} is not of its start"
+        return f"has another schema than this world: {foreign[0]} {foreign[1]!r} is not of its start; make it there"
 
     return judge
 
 
-def restore_image(image: bytes, judge: Judge) -> Connection:
-    """The database of an image that anyone may have written, its schema judged before anything of it runs.
-
-    Raises SnapshotError.
+def restore_image(image: bytes, judge: Judge, prepare: Prepare | None = None) -> Connection:
+    """The database of an image that anyone may have written, its schema judged before anything of it runs or the
+    connection is prepared. Raises SnapshotError.
     """
     if not image.startswith(HEADER) or len(image) < _JOURNAL_VERSIONS.stop:
         raise SnapshotError("the image is no SQLite database")
@@ -142,6 +142,8 @@ def restore_image(image: bytes, judge: Judge) -> Connection:
         objection = judge(objects_of(connection))
         if objection:
             raise SnapshotError(f"the image {objection}")
+        if prepare is not None:
+            prepare(connection)
         damage = connection.read("PRAGMA integrity_check(1)")
         if damage != [("ok",)]:
             raise SnapshotError(f"the image is damaged: {damage[0][0]}")

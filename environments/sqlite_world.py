@@ -12,7 +12,8 @@
 Saved as ``my_shop.py`` it is the environment ``my_shop:world``. Every session works on a copy in memory; what a tool
 leaves open when it returns is committed, what it leaves open when it raises is rolled back. A task's parameters may say
 ``{"start": NAME}`` for one of the further ``starts``; a path never comes from a log. What lies outside of the database
-(attached files, pragmas of the connection that ``prepare`` does not set) is no part of the state.
+(attached files, temporary tables, pragmas of the connection that ``prepare`` does not set) is no part of the state.
+Triggers, views and virtual tables run by themselves, so a snapshot with one that no start has is not restored.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,7 +31,7 @@ from environments.shop import parameters_of
 from environments.sqlite_delta import FORM as DELTA_FORM
 from environments.sqlite_delta import apply_delta, delta_of
 from environments.sqlite_image import Connection as Database
-from environments.sqlite_image import connect, extended, objects_of, read_start, restore_image
+from environments.sqlite_image import Prepare, connect, extended, objects_of, read_start, restore_image
 from environments.sqlite_pages import FORM as PAGES_FORM
 from environments.sqlite_pages import pages_of, patch
 from environments.sqlite_rows import Trees
@@ -109,7 +110,7 @@ class SqliteWorld(FunctionWorld):
     """An environment named ``name``.
 
     ``start`` is a database file or an SQL script, ``starts`` further ones by name. ``prepare(db)`` is run on every
-    connection before its first call (``PRAGMA foreign_keys = ON``, functions of your own, a row factory). ``trail``
+    connection before its first call (``PRAGMA foreign_keys = ON``, functions and collations, a row factory). ``trail``
     names the tables that only tell what happened, such as audit rows. Raises TypeError.
     """
 
@@ -119,7 +120,7 @@ class SqliteWorld(FunctionWorld):
         start: str | Path,
         *,
         starts: Mapping[str, str | Path] | None = None,
-        prepare: Callable[[Connection], object] | None = None,
+        prepare: Prepare | None = None,
         trail: Iterable[str] = (),
         **declared: Unpack[Declared],
     ) -> None:
@@ -151,10 +152,7 @@ class SqliteWorld(FunctionWorld):
         return SqliteSession(self, state, base, controls, blobs)
 
     def _begin(self, base: Base, delta: bytes = b"") -> SqliteState:
-        connection = connect(base.image)
-        if self._prepare is not None:
-            self._prepare(connection)
-        state = SqliteState(connection, base.trees, self._trail)
+        state = SqliteState(self._prepared(base.image), base.trees, self._trail)
         if delta:
             try:
                 apply_delta(state, delta)
@@ -162,6 +160,12 @@ class SqliteWorld(FunctionWorld):
                 state.close()
                 raise
         return state
+
+    def _prepared(self, image: bytes) -> Database:
+        connection = connect(image)
+        if self._prepare is not None:
+            self._prepare(connection)
+        return connection
 
     def _patched(self, base: Base, pages: bytes) -> SqliteState:
         image = patch(base.image, pages)
@@ -179,7 +183,7 @@ class SqliteWorld(FunctionWorld):
             image = read_start(self._paths[name])
             if len(image) > MAX_IMAGE:
                 raise StartError(f"{self._paths[name]}: {len(image)} bytes, over the limit of {MAX_IMAGE}")
-            self._starts[name] = self._kept(digest(image), image, connect(image))
+            self._starts[name] = self._kept(digest(image), image, self._prepared(image))
         return self._starts[name]
 
     def _judged(self, name: str, image: bytes) -> Base:
@@ -187,7 +191,7 @@ class SqliteWorld(FunctionWorld):
         if self._expected is None:
             images = (read_start(path) for path in self._paths.values())
             self._expected = [row for image in images for row in _objects(image)]
-        return self._kept(name, image, restore_image(image, extended(self._expected)))
+        return self._kept(name, image, restore_image(image, extended(self._expected), self._prepare))
 
     def _kept(self, name: str, image: bytes, connection: Database) -> Base:
         """A base with its rows read; the last few are kept."""

@@ -168,6 +168,28 @@ def test_a_prepared_connection_keeps_what_was_prepared(blobs: MemoryBlobs) -> No
             assert "FOREIGN KEY" in answers(session, unknown)[0]
 
 
+def collate_backwards(db: sqlite3.Connection) -> None:
+    db.create_collation("backwards", lambda one, other: (one < other) - (one > other))
+
+
+def test_a_collation_of_the_user_s_own_is_there_wherever_the_database_is_read(
+    large_file: Path, tmp_path: Path, blobs: MemoryBlobs
+) -> None:
+    path = tmp_path / "shop.db"
+    shutil.copyfile(large_file, path)
+    with closing(sqlite3.connect(path)) as db:
+        collate_backwards(db)
+        db.execute("CREATE TABLE ranks (name TEXT COLLATE backwards PRIMARY KEY) WITHOUT ROWID")
+        db.execute("INSERT INTO ranks VALUES ('a'), ('b')")
+        db.commit()
+    with start(shop(path, prepare=collate_backwards), blobs) as session:
+        session.call(WRITES[:2])
+        snapshot, digest = session.snapshot(), session.state_digest()
+    with start(shop(path, prepare=collate_backwards), blobs, snapshot) as fork:
+        assert fork.state_digest() == digest
+        assert fork.state.connection.read("SELECT name FROM ranks ORDER BY name") == [("b",), ("a",)]
+
+
 def test_a_check_looks_at_the_state_and_leaves_it(blobs: MemoryBlobs) -> None:
     with start(shop(), blobs) as session:
         assert session.check(Task(id="t")).result == "failed"
