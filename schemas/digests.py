@@ -30,7 +30,7 @@ class Decision(Record, frozen=True):
 
 
 def decisions_of(trajectory: Trajectory) -> tuple[Decision, ...]:
-    """Every assistant message with its digests, in order."""
+    """Every assistant message that was decided here, not copied from elsewhere, with its digests, in order."""
     context = information = _START
     found: list[Decision] = []
     waiting: list[tuple[int, bytes]] = []
@@ -53,7 +53,8 @@ def decisions_of(trajectory: Trajectory) -> tuple[Decision, ...]:
                 calls = message.tool_calls
                 tools = tuple([call.name for call in calls] if len(calls) < 2 else {call.name: 0 for call in calls})
                 action = action_digest(message)
-                found.append(Decision(index, context.hex(), information.hex(), action, tools, error_seen, partial))
+                if not message.copied:
+                    found.append(Decision(index, context.hex(), information.hex(), action, tools, error_seen, partial))
                 if calls:
                     known = _seen(visible(message, wording=False))
                     for call in calls:

@@ -26,6 +26,12 @@ QUARANTINE: dict[str, Reason] = {
     "not_a_record": Reason("The item is not of this format's shape.", "Name the right --format, or mend the item."),
     "unknown_role": Reason("A message has a role this format does not define.", "Map the role before importing."),
     "bad_side_keys": Reason("The keys that say which attempt this is are of a wrong type.", "Mend the inline keys."),
+    "repeated_id": Reason(
+        "Two entries of a session have one id and say different things.", "Mend the log: an id stands for one entry."
+    ),
+    "parent_cycle": Reason(
+        "The line's predecessors lead back to it; without it the others are read as fragments.", "Mend the log."
+    ),
     "attempt_taken": Reason(
         "The store holds other bytes for the same attempt.",
         "Import with --run NAME if this is another try, or with --revise if it is the same try read better.",
@@ -43,9 +49,32 @@ WARNINGS: dict[str, Reason] = {
     "gold_suffix": Reason(
         "After the end of the run the log goes on with the hidden answer's own calls.", "Cut them off in the log."
     ),
+    "calls_left_out": Reason(
+        "The calls of the run are over the size limit together; only the one that ends it was read, without usage.",
+        "Raise --max-record-bytes.",
+    ),
     "clocks_cut": Reason(
         "The log gives a time to more messages with calls than are kept; the last one kept holds for the rest.",
         "None needed: later calls are replayed at that time.",
+    ),
+    "dangling_parent": Reason(
+        "A line names a predecessor that is not in the file, so the history before it is unknown.",
+        "Import the complete session.",
+    ),
+    "parents_unknown": Reason(
+        "No line of the session names the one before it; its messages are in the order of the lines.", "None needed."
+    ),
+    "repeated_lines": Reason("Lines of a session stand in it more than once; they were read once.", "None needed."),
+    "replayed_calls": Reason(
+        "After a compaction the log says again what calls were made before it; they were read once.", "None needed."
+    ),
+    "unread_lines": Reason(
+        "Lines in the middle of a session could not be read, so the history after them is incomplete.",
+        "Import the complete file again.",
+    ),
+    "lossy_stream": Reason(
+        "The stream tells of commands and words, but not of the request, the tools and what exactly the model wrote.",
+        "Import the rollout file of the same session instead.",
     ),
     "surrogates_replaced": Reason("Lone surrogate escapes became U+FFFD.", "The raw line is kept."),
 }

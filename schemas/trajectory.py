@@ -118,7 +118,8 @@ class Message(Record, frozen=True):
     """One message in the log's sequence.
 
     ``raw`` is what the tool returned where something changed it before the model saw it. ``hidden`` says that
-    reasoning or compacted history before this message is not in the log. ``extra`` is what we do not model.
+    reasoning or compacted history before this message is not in the log. ``copied``: it stands in a history that was
+    given, such as an edited one, and nobody took the decision there. ``extra`` is what we do not model.
     """
 
     role: Role
@@ -130,6 +131,7 @@ class Message(Record, frozen=True):
     raw: str | None = None
     actor: str | None = None
     hidden: Literal["reasoning", "compaction"] | None = None
+    copied: bool = False
     extra: Json = UNSET
 
 

@@ -3,14 +3,15 @@
 from pathlib import Path
 
 from curation.errors import UsageError
-from curation.importers import agentdojo, openai_chat, tau_bench
+from curation.importers import agentdojo, mini_swe_agent, openai_calls, openai_chat, openhands, swe_agent, tau_bench
 from curation.importers.face import Importer
 
 HEAD_BYTES = 1 << 18
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")  # gzip, zip, bzip2, xz, zstd
 
 IMPORTERS: dict[str, Importer] = {
-    module.IMPORTER.name: module.IMPORTER for module in (agentdojo, openai_chat, tau_bench)
+    module.IMPORTER.name: module.IMPORTER
+    for module in (agentdojo, mini_swe_agent, openai_calls, openai_chat, openhands, swe_agent, tau_bench)
 }
 
 
@@ -29,6 +30,8 @@ def detect(path: Path) -> tuple[Importer, str]:
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     fitting = [(importer, why) for importer in IMPORTERS.values() if (why := importer.sniff(head))]
+    if len(fitting) > 1:
+        fitting = [pair for pair in fitting if pair[0].name != openai_chat.IMPORTER.name]  # plain chats have no marks
     match fitting:
         case [found]:
             return found

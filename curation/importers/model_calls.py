@@ -1,0 +1,246 @@
+"""One call of a model as a log of calls holds it, and the attempt that calls which continue one another make."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple, cast
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from curation.importers.aside import Aside
+from curation.importers.call_tree import CallPath, Run
+from curation.importers.face import Fact, Parsed, RefusedError, Slice
+from curation.importers.messages import MessageShape, read_messages
+from curation.importers.response_items import HIDDEN
+from schemas.canonical import encode, raw
+from schemas.objects import Object, tools_object
+from schemas.statements import Stop
+from schemas.trajectory import Attempt, Conditions, Json, Message, Task, Trajectory, Usage
+
+_ROLES = {"developer": "system", "function": "tool"}
+_STOPS: dict[str, Stop] = {
+    "stop": "completed",
+    "end_turn": "completed",
+    "completed": "completed",
+    "length": "context_length",
+    "max_tokens": "context_length",
+    "max_output_tokens": "context_length",
+    "cancelled": "cancelled",
+}
+_OVERLOADED = frozenset((408, 409, 425, 429))
+
+
+class ModelCall(NamedTuple):
+    """A request with its history, and the alternative answers to it, each of one message or several.
+
+    Messages are of the OpenAI chat shape; ``HIDDEN`` marks one before which something is not logged. ``head`` is a
+    first message that is set anew in each call, ``previous`` the call whose context this one goes on from.
+    ``reasoned``: tokens went into reasoning that the answer does not show. ``status`` is that of HTTP, ``time`` is
+    ISO text. ``conversation``: the provider keeps the history of its session.
+    """
+
+    messages: list[dict[str, Any]]
+    answers: list[list[dict[str, Any]]]
+    head: dict[str, Any] | None = None
+    id: str | None = None
+    session: str | None = None
+    previous: str | None = None
+    model: str | None = None
+    sampling: Mapping[str, Any] = {}
+    seed: int | None = None
+    tools: list[Any] | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | int | None = None
+    finish: str | None = None
+    error: str | None = None
+    status: int | None = None
+    time: str | None = None
+    reasoned: bool = False
+    conversation: bool = False
+
+
+class Who(NamedTuple):
+    """What is known of a run beside its calls: the names of the attempt, and facts about it."""
+
+    run: str | None = None
+    index: int | None = None
+    rule: str = ""
+    task: Task = Task()
+    agent: str | None = None
+    facts: tuple[Fact, ...] = ()
+    extra: Mapping[str, Any] = {}
+    part: str | None = None
+    errors: Mapping[str, Any] = {}
+
+
+def path_of(call: ModelCall) -> CallPath:
+    """The call in digests."""
+    return CallPath(
+        [seen(message) for message in call.messages],
+        [[seen(message) for message in answer] for answer in call.answers],
+        None if call.head is None else seen(call.head),
+        call.id,
+        call.session,
+        call.previous,
+    )
+
+
+def seen(message: Mapping[str, Any]) -> bytes:
+    """The digest of what a message says, in whichever of its forms: an answer equals itself in a later history.
+
+    Reasoning is left out: what comes back to the model of it is not what it wrote.
+    """
+    role = message.get("role")
+    content = message.get("content") or message.get("refusal") or ""
+    if isinstance(content, list):
+        texts = [
+            part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in content
+        ]
+        content = texts[0] if len(texts) == 1 and texts[0] is not None else content
+    calls = [
+        (call.get("id") or "", *_function(call.get("function"))) if isinstance(call, dict) else call
+        for call in message.get("tool_calls") or ()
+    ]
+    if message.get("function_call") is not None:
+        calls.append(("", *_function(message["function_call"])))
+    said = [_ROLES.get(str(role), role), content, calls, message.get("tool_call_id") or ""]
+    return blake2b(encode(said), digest_size=16).digest()
+
+
+def read_run(run: Run, calls: Mapping[int, ModelCall], who: Who, data: bytes, piece: Slice, replaced: int) -> Parsed:
+    """The attempt that a run is. ``calls`` are those of the run, by position; of those that a later call repeats,
+    the messages are not looked at. Raises RefusedError.
+    """
+    aside = Aside(replaced=replaced)
+    own = {at: calls[each] for at, each in zip(run.answered, run.calls, strict=True) if each in calls}
+    whole = len(own) == len(run.calls)
+    if not whole:
+        aside.warnings.append("calls_left_out")
+    chain = [calls[position] for position in (*run.before, *run.calls) if position in calls]
+    if not chain:
+        raise RefusedError("not_a_record", "no call of a model")
+    entries = history_of(chain, run.choice)
+    hidden = {index: mark for index, entry in enumerate(entries) if (mark := entry.get(HIDDEN)) is not None}
+    if run.gap:
+        hidden[0] = "compaction"
+    for at, call in own.items():
+        if call.time is not None:
+            aside.times[at] = call.time
+        if call.reasoned and call.answers:
+            hidden.setdefault(at, "reasoning")
+    entries = [{key: value for key, value in entry.items() if key != HIDDEN} for entry in entries]
+    messages = read_chat(entries, aside)
+    messages = tuple(
+        replace(message, hidden=hidden.get(index), copied=_is_copied(run, index, message))
+        for index, message in enumerate(messages)
+    )
+    tools = _tools(own.values() or chain[-1:])
+    failed = [calls[position] for position in run.failed if position in calls]
+    stop, stop_text = _stop(chain[-1], messages)
+    extra = {**who.extra, **({"failed_requests": len(failed)} if failed else {})}
+    trajectory = Trajectory(
+        messages,
+        task=who.task,
+        attempt=None if who.run is None and who.index is None else Attempt(who.run, who.index),
+        conditions=Conditions(
+            tools=None if tools is None else tools.id,
+            model=_same(call.model for call in chain),
+            sampling=_kept(_same(call.sampling for call in chain) or {}),
+            seed=_same(call.seed for call in chain),
+            agent=who.agent,
+        ),
+        stop_text=stop_text,
+        usage=_usage([calls[each] for each in sorted({*run.calls, *run.failed}) if each in calls], whole=whole),
+        extra=_kept(extra),
+    )
+    return Parsed(
+        trajectory,
+        data,
+        piece.place,
+        piece.offset,
+        key=who.run if not who.index else f"{who.run}#{who.index}",
+        objects=(*aside.objects, tools) if tools else tuple(aside.objects),
+        facts=(Fact("stop", stop, "rule", who.rule), *who.facts, *aside.clocks(messages)),
+        replaced=aside.replaced,
+        warnings=aside.codes(),
+        part=who.part,
+    )
+
+
+def read_chat(entries: list[dict[str, Any]], aside: Aside) -> tuple[Message, ...]:
+    """Messages of the OpenAI chat shape, converted. Raises RefusedError with the path of what is of another."""
+    try:
+        shapes = msgspec.convert(entries, list[MessageShape])
+    except msgspec.ValidationError as error:
+        raise RefusedError("not_a_record", f"messages: {error}") from None
+    return read_messages(entries, shapes, "messages", aside)
+
+
+def history_of(chain: Sequence[ModelCall], choice: int) -> list[dict[str, Any]]:
+    """The messages of a run: those of its last call, and those of the calls whose context it goes on from."""
+    last = chain[-1]
+    entries = [] if last.head is None else [last.head]
+    first = len(chain) - 1
+    while first and chain[first].previous is not None:
+        first -= 1
+    for call in chain[first:-1]:
+        entries += [*call.messages, *(call.answers[0] if call.answers else ())]
+    return [*entries, *last.messages, *(last.answers[choice] if last.answers else ())]
+
+
+def _is_copied(run: Run, index: int, message: Message) -> bool:
+    """Whether a branch was given a decision as a part of its history: no call took it after that history."""
+    return message.role == "assistant" and run.branch is not None and run.branch.message <= index < run.decided
+
+
+def _stop(last: ModelCall, messages: Sequence[Message]) -> tuple[Stop, str | None]:
+    """How the last call ended: a request that failed says nothing of what the model would have done."""
+    if not last.answers:
+        text = last.error if last.error is not None else None if last.status is None else f"HTTP {last.status}"
+        if last.finish == "cancelled":
+            return "cancelled", text or last.finish
+        if last.error is not None and "context_length_exceeded" in last.error:
+            return "context_length", text
+        outside = last.status is None or last.status in _OVERLOADED or last.status >= 500
+        return "provider_error" if outside and text is not None else "unknown", text
+    if messages and messages[-1].tool_calls:
+        return "unknown", last.finish
+    return _STOPS.get(last.finish or "", "unknown"), last.finish
+
+
+def _tools(calls: Iterable[ModelCall]) -> Object | None:
+    """The tool list, where all calls were offered the same."""
+    lists = {encode(call.tools): call.tools for call in calls if call.answers or call.tools is not None}
+    only = next(iter(lists.values())) if len(lists) == 1 else None
+    return None if only is None else tools_object(only)
+
+
+def _same(values: Iterable[Any]) -> Any:
+    known = [value for value in values if value is not None]
+    return known[0] if known and all(value == known[0] for value in known) else None
+
+
+def _usage(calls: Sequence[ModelCall], *, whole: bool) -> Usage | None:
+    """What the calls took together, if all are here; each is counted once, in the run whose own it is."""
+    if not whole:
+        return None
+    totals = [_total(getattr(call, name) for call in calls) for name in ("prompt_tokens", "completion_tokens", "cost")]
+    return None if totals == [None, None, None] else Usage(*cast("list[Any]", totals))
+
+
+def _total(values: Iterable[float | int | None]) -> float | int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _function(function: Any) -> tuple[Any, Any]:
+    if not isinstance(function, dict):
+        return "", function
+    arguments = function.get("arguments")
+    return function.get("name"), arguments if isinstance(arguments, str) else encode(arguments).decode()
+
+
+def _kept(values: Mapping[str, Any]) -> Json:
+    return raw(dict(values)) if values else UNSET
