@@ -151,6 +151,21 @@ UNNAMED = f"(a.environment IS NULL OR {_environment_said_by(PLACED)})"
 VERSION_INFERRED = _environment_said_by(INFERRED)
 """Of an attempt ``a``: its environment's version was chosen for it, so that its own check verifies nothing."""
 
+
+def version_inferred(store: Store, identities: Sequence[str]) -> frozenset[str]:
+    """Those of these trajectories that are, or were forked from, an attempt whose environment's version was chosen."""
+    rows = store.sql(
+        f"""WITH RECURSIVE lineage AS (
+                SELECT id, id AS ancestor, parent FROM trajectories WHERE id IN (SELECT unnest(?))
+                UNION ALL
+                SELECT l.id, t.id, t.parent FROM lineage l JOIN trajectories t ON t.id = l.parent
+            )
+            SELECT DISTINCT id FROM lineage JOIN attempts a ON a.trajectory_id = ancestor WHERE {VERSION_INFERRED}""",
+        [list(identities)],
+    )
+    return frozenset(rows["id"].to_pylist())
+
+
 _ORDER = "a.namespace, a.task, a.run, a.attempt, a.attempt_id"
 
 _FACTS = """

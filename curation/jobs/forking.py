@@ -32,8 +32,9 @@ class ForkLine(msgspec.Struct):
 class ContinuedLine(msgspec.Struct):
     """A fork that a policy went on with: its id where at least one turn was added, and why it ended.
 
-    ``decisions`` are the policy's turns, ``task`` is what the task's check says in the end, ``budget`` what the
-    parent's budget had left. Tokens and cost are null where the policy does not say.
+    ``decisions`` are the policy's turns, ``task`` is what the task's check says in the end (in a version that was
+    inferred it verifies nothing), ``budget`` what the parent's budget had left. Tokens and cost are null where the
+    policy does not say.
     """
 
     kind: str

@@ -1,20 +1,21 @@
 """Repairing a store's attempts: every confirmed finding is proposed, planned, executed, and what came of it stored."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import msgspec
 
 from curation.errors import UsageError
 from curation.fork import Forked
-from curation.jobs.cases import Known, places, read_known
+from curation.jobs.cases import Known, places, read_known, version_inferred
 from curation.jobs.placebos import read_rates, with_placebo
 from curation.jobs.siblings import Place, find_siblings, read_siblings
 from curation.known_right import RightCall, known_right, refuse_right
 from curation.power import Rates
 from curation.proposals import Proposal, ProposalLine
 from curation.repair import Result, repair
+from curation.replay import CHECKED, REPLAYED_OUTCOME
 from curation.siblings import Sibling
 from curation.store import Batch, Store
 from curation.store.lookup import resolve_trajectory
@@ -23,7 +24,8 @@ from curation.worlds import open_worlds
 from environments.blobs import MemoryBlobs
 from environments.protocol import Controls, EnvSpec
 from schemas.levels import MAX_PLACEBO
-from schemas.statements import Layer, Statement, Verification
+from schemas.statements import Annotation, Layer, Statement, Verification
+from schemas.trajectory import Trajectory
 
 
 class Yield(msgspec.Struct):
@@ -184,7 +186,8 @@ def store_forks(
 ) -> None:
     """Add forks with what they refer to, and statements that take the place of those in their slots.
 
-    The checks of the forks name the measured rates.
+    The checks of the forks name the measured rates. What a task's check says in a version that was inferred is told and
+    verifies nothing, in a fork as in its attempt.
     """
     forks = tuple(forks)
     records = {fork.id: fork.trajectory for fork in forks}
@@ -196,10 +199,26 @@ def store_forks(
         with_placebo(item, records[item.trajectory], rates)
         if isinstance(item, Verification) and item.trajectory in records
         else item
-        for item in statements
+        for item in _ungraded(store, records, statements)
     )
     for statement in superseding(store, named):
         batch.add_statement(statement)
+
+
+def _ungraded(store: Store, forks: Mapping[str, Trajectory], statements: Iterable[Statement]) -> Iterator[Statement]:
+    statements = list(statements)
+    checked = {item.trajectory for item in statements if _is_task_check(item) and item.trajectory in forks}
+    parents = {identity: fork.parent for identity in checked if (fork := forks[identity].fork) is not None}
+    inferred = version_inferred(store, sorted(set(parents.values()))) if parents else frozenset()
+    for item in statements:
+        if isinstance(item, Verification) and _is_task_check(item) and parents.get(item.trajectory) in inferred:
+            yield Annotation(item.trajectory, REPLAYED_OUTCOME, item.result, CHECKED, item.reads)
+        else:
+            yield item
+
+
+def _is_task_check(item: Statement) -> bool:
+    return isinstance(item, Verification) and item.layer == "task" and item.author.kind == "environment"
 
 
 def _by_trajectory(

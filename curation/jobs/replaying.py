@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from curation.clocks import NO_CLOCKS, Clocks
-from curation.jobs.cases import PLACED, UNNAMED, VERSION_INFERRED, attempt_ids, clocks_of, places
+from curation.jobs.cases import PLACED, UNNAMED, attempt_ids, clocks_of, places, version_inferred
 from curation.jobs.drift import is_different, with_drift_named
 from curation.jobs.withdrawing import withdraw_checks
 from curation.match import EQUAL
@@ -78,7 +78,7 @@ def _replay_in(store: Store, environment: str, identities: Sequence[str], contro
         differing: list[Verification] = []
         for start in range(0, len(identities), _CHUNK):
             records = list(store.trajectories(identities[start : start + _CHUNK]))
-            inferred = _inferred(store, [identity for identity, _ in records])
+            inferred = version_inferred(store, [identity for identity, _ in records])
             done = execute(records, worlds, clocks_of(store, [identity for identity, _ in records]))
             verified = (item for replayed in done for item in replayed.verifications)
             found = [item for item in verified if item.layer != "task" or item.trajectory not in inferred]
@@ -114,14 +114,6 @@ def execute(
     with ThreadPoolExecutor(len(worlds)) as pool:
         parts = list(pool.map(run, range(len(worlds))))
     return [parts[place % len(worlds)][place // len(worlds)] for place in range(len(records))]
-
-
-def _inferred(store: Store, identities: Sequence[str]) -> frozenset[str]:
-    rows = store.sql(
-        f"SELECT trajectory_id FROM attempts a WHERE {VERSION_INFERRED} AND trajectory_id IN (SELECT unnest(?))",
-        [list(identities)],
-    )
-    return frozenset(rows["trajectory_id"].to_pylist())
 
 
 def _placed(store: Store, found: Sequence[Verification], environment: str) -> Iterator[Annotation]:
@@ -204,5 +196,5 @@ def _count(store: Store, identities: list[str], authors: list[str]) -> ReplayRes
         outcomes_differ=outcomes["differ"],
         differing=outcomes["differing"],
         outcomes_unverified=outcomes["unverified"],
-        ungraded=len(_inferred(store, identities)),
+        ungraded=len(version_inferred(store, identities)),
     )

@@ -67,8 +67,8 @@ class RunVersion(msgspec.Struct):
 class VersionResult(msgspec.Struct):
     """What a search for versions found; ``scores`` are of the tasks that choose.
 
-    ``recorded``: every attempt names its version, so nothing was written. ``withdrawn`` counts task checks of earlier
-    replays that hold no more, since nobody's word says that theirs is the right version.
+    ``recorded``: every attempt names its version, so nothing was written. ``withdrawn`` counts task checks of attempts
+    and their forks, written before, that hold no more: nobody's word says that theirs is the right version.
     """
 
     environment: str
@@ -239,7 +239,8 @@ def _write(store: Store, runs: Iterable[_Run], best: Mapping[str | None, list[st
                 replayed = found.get((version, attempt.id), Replayed(()))
                 executed.extend(item for item in replayed.verifications if item.execution is not None)
     guesses = standing(store, "annotations", f"field = 'environment' AND author_name = '{PLACED.name}'", placed)
-    withdrawn = list(withdraw_checks(store, placed, INFERRED, "version_inferred"))
+    graded = [*placed, *_forks(store, placed)]
+    withdrawn = list(withdraw_checks(store, graded, INFERRED, "version_inferred"))
     confirmed = [item for item in executed if not is_different(item)]
     authors = {item.author.name for item in executed}
     named = with_drift_named(store, filter(is_different, executed), placed, authors)
@@ -250,6 +251,21 @@ def _write(store: Store, runs: Iterable[_Run], best: Mapping[str | None, list[st
             batch.add_statement(statement)
         store.write(batch)
     return sum(len(item.supersedes) for item in withdrawn)
+
+
+def _forks(store: Store, identities: Sequence[str]) -> list[str]:
+    """The forks of attempts, and the forks of those."""
+    rows = store.sql(
+        """WITH RECURSIVE forks AS (
+               SELECT id FROM trajectories WHERE parent IN (SELECT unnest(?))
+               UNION
+               SELECT t.id FROM trajectories t JOIN forks f ON t.parent = f.id
+           )
+           SELECT id FROM forks""",
+        [list(identities)],
+    )
+    found: list[str] = rows["id"].to_pylist()
+    return found
 
 
 def _replacing(statement: Statement, guesses: Mapping[str, list[str]]) -> Statement:

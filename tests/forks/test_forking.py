@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from curation.continuation import Players
+from curation.jobs.cases import INFERRED
 from curation.jobs.diagnosing import diagnose_attempts
 from curation.jobs.forking import ForkResult, fork_attempt
 from curation.jobs.replaying import replay_attempts
@@ -19,6 +20,7 @@ from curation.show import TrajectoryView, show
 from curation.store.lookup import resolve
 from reports.attempts import DEFAULT_RULE, read_attempts
 from schemas.canonical import raw
+from schemas.statements import Annotation
 from schemas.trajectory import Attempt, Budget, Task
 from tests.builders.desk import Desk
 from tests.builders.test_booking import TOOLS, calls
@@ -133,6 +135,24 @@ def test_both_forks_go_on_as_forks_of_their_own(desk: Desk, misbooked: str) -> N
         )
         assert (view.facts["continuation"].partition(":")[0], view.facts["stop"]) == ("final", "completed")
         assert any(check.informative for check in view.checks) == (line.kind == "clean")
+
+
+def test_a_check_of_the_task_in_an_inferred_version_is_told_and_verifies_nothing(desk: Desk, misbooked: str) -> None:
+    desk.say(Annotation(misbooked, "environment", "booking", INFERRED))
+    desk.flush()
+    done = fork(desk, "booking", misbooked, 1, B17, script(STOCK, "Booked."))
+    assert [line.task for line in done.continued] == ["passed"] * 2
+    identities = [*(line.id for line in done.forks), *(line.id for line in done.continued)]
+    checks = desk.store.sql(
+        """SELECT DISTINCT layer FROM verifications WHERE trajectory IN (SELECT unnest(?))
+           AND author_kind = 'environment' ORDER BY layer""",
+        [identities],
+    )
+    assert checks["layer"].to_pylist() == ["execution", "step"]
+    for line in done.continued:
+        view = show(desk.store, resolve(desk.store, line.id or ""))
+        assert isinstance(view, TrajectoryView)
+        assert view.facts["replay.outcome"] == "passed"
 
 
 def test_forks_that_go_on_are_no_attempts(desk: Desk, misbooked: str) -> None:

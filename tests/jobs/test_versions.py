@@ -5,15 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from curation.errors import UsageError
 from curation.jobs.replaying import replay_attempts
 from curation.jobs.versions import find_versions
 from curation.store import Store
+from schemas.statements import Verification
+from schemas.trajectory import Author, Correction, Fork, Restore
 from tests.cli.test_store_verbs import refused, result
 from tests.ingest.logs import import_lines, new_store, run
 
-TASKS = (4, 10, 11, 12, 13, 14)  # the check of 4 and of 12 changed between versions, and every answer is confirmed
+TASKS = (4, 11, 12, 13)  # the check of 4 and of 12 changed between versions, and every answer is confirmed
 GPT = "gpt-4o-2024-05-13"
 
 
@@ -25,7 +28,7 @@ def taken(logs: Path, pipeline: str, task: int, **changes: Any) -> str:
 
 @pytest.fixture(scope="module")
 def folder(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with a run of six tasks, one that records its version, one of a single task, one that agrees nowhere."""
+    """A store with a run of four tasks, one that records its version, one of a single task, one that agrees nowhere."""
     pytest.importorskip("agentdojo")
     folder = tmp_path_factory.mktemp("versions")
     files = folder / "runs"
@@ -43,8 +46,20 @@ def folder(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def _check_a_fork(store: Store) -> None:
+    """A fork of a run whose version is not recorded, with a check of its task in the version it was executed in."""
+    parent = attempts(store)[GPT, "user_task_11"]["trajectory_id"]
+    correction, restore = Correction(Author("human", "Ada")), Restore("snapshot", "agentdojo:slack@v1.2.2")
+    fork = replace(store.trajectory(parent), attempt=None, fork=Fork(parent, 2, "clean", correction, restore))
+    with store.batch() as batch:
+        identity = batch.add_trajectory(fork)
+        author = Author("environment", "agentdojo:slack", "v1.2.2")
+        batch.add_statement(Verification(identity, "task", "passed", author))
+        store.write(batch)
+
+
 def attempts(store: Store) -> dict[tuple[str, str], dict[str, Any]]:
-    rows = store.sql("SELECT run, task, environment, outcome, outcome_by FROM attempts").to_pylist()
+    rows = store.sql("SELECT run, task, trajectory_id, environment, outcome, outcome_by FROM attempts").to_pylist()
     return {(row["run"], row["task"]): row for row in rows}
 
 
@@ -55,19 +70,20 @@ def searched(folder: Path) -> dict[str, Any]:
     first = replay_attempts(store, "agentdojo:slack@v1.2.2")
     assert first.ungraded == 0
     assert first.outcomes_agree + first.outcomes_differ > 0
+    _check_a_fork(store)
     return result(folder, "replay", "--environment", "agentdojo:slack", "--find-version", code=1)
 
 
 def test_the_best_version_on_one_half_of_the_tasks_is_tried_on_the_other(searched: dict[str, Any]) -> None:
-    (run_of_six,) = [line for line in searched["runs"] if line["run"] == GPT]
+    (run_of_four,) = [line for line in searched["runs"] if line["run"] == GPT]
     scores = {score["version"]: score for score in searched["scores"] if score["run"] == GPT}
     agreements = {version: score["confirmed"] + score["agree"] for version, score in scores.items()}
     best = [version for version, count in agreements.items() if count == max(agreements.values())]
-    assert best == [*run_of_six["tied"], run_of_six["version"]] == ["v1", "v1.1"]
+    assert best == [*run_of_four["tied"], run_of_four["version"]] == ["v1", "v1.1"]
     assert max(agreements.values()) > min(agreements.values())
-    assert (run_of_six["choosing"], run_of_six["held_out"], run_of_six["placed"]) == (3, 3, 6)
-    assert run_of_six["confirmed"] == run_of_six["calls"] > 0
-    assert run_of_six["agree"] == run_of_six["outcomes"] == 3
+    assert (run_of_four["choosing"], run_of_four["held_out"], run_of_four["placed"]) == (2, 2, 4)
+    assert run_of_four["confirmed"] == run_of_four["calls"] > 0
+    assert run_of_four["agree"] == run_of_four["outcomes"] == 2
     assert len({score["calls"] for score in scores.values()}) == 1
 
 
@@ -97,7 +113,10 @@ def test_the_version_is_said_by_rule_in_place_of_what_a_replay_placed(folder: Pa
 
 def test_answers_are_verified_in_the_version_found_and_outcomes_are_not(folder: Path, searched: dict[str, Any]) -> None:
     store = Store.open(str(folder / ".curation"))
-    assert searched["withdrawn"] == len(TASKS)
+    assert searched["withdrawn"] == len(TASKS) + 1
+    about_forks = "trajectory IN (SELECT id FROM trajectories WHERE parent IS NOT NULL)"
+    (fork,) = store.sql(f"SELECT result, author_kind FROM effective_verifications WHERE {about_forks}").to_pylist()
+    assert fork == {"result": "unknown", "author_kind": "rule"}
     for again in (False, True):
         if again:
             assert replay_attempts(store, "agentdojo:slack@v1.1").ungraded == len(TASKS)
@@ -114,9 +133,10 @@ def test_answers_are_verified_in_the_version_found_and_outcomes_are_not(folder: 
 
 
 def test_only_a_family_that_leaves_its_version_open_is_searched(folder: Path, tmp_path: Path) -> None:
-    for name in ("inventory", "agentdojo:slack@v1"):
-        assert "leaves no version open" in refused(folder, "replay", "--environment", name, "--find-version")
+    assert "leaves no version open" in refused(folder, "replay", "--environment", "inventory", "--find-version")
     store = new_store(tmp_path)
+    with pytest.raises(UsageError, match="leaves no version open"):
+        find_versions(store, "agentdojo:slack@v1")
     import_lines(store, tmp_path, [run("a")])
     with pytest.raises(UsageError, match="no attempt was recorded in 'agentdojo'"):
         find_versions(store, "agentdojo")
