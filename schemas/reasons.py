@@ -23,6 +23,10 @@ QUARANTINE: dict[str, Reason] = {
     "bad_utf8": Reason("The bytes are not UTF-8.", "Write the log as UTF-8."),
     "number_out_of_range": Reason("A number is too large to be read exactly.", "Write it as a string."),
     "too_large": Reason("The item is over the size limit.", "Split the record; one may take 256 MiB."),
+    "unsafe_archive": Reason(
+        "An archive, or a member of it, is damaged, over a limit, or leads outside.",
+        "Write the archive again, with plain members.",
+    ),
     "not_a_record": Reason("The item is not of this format's shape.", "Name the right --format, or mend the item."),
     "unknown_role": Reason("A message has a role this format does not define.", "Map the role before importing."),
     "bad_side_keys": Reason("The keys that say which attempt this is are of a wrong type.", "Mend the inline keys."),

@@ -3,7 +3,16 @@
 from pathlib import Path
 
 from curation.errors import UsageError
-from curation.importers import agentdojo, mini_swe_agent, openai_calls, openai_chat, openhands, swe_agent, tau_bench
+from curation.importers import (
+    agentdojo,
+    inspect_eval,
+    mini_swe_agent,
+    openai_calls,
+    openai_chat,
+    openhands,
+    swe_agent,
+    tau_bench,
+)
 from curation.importers.face import Importer
 
 HEAD_BYTES = 1 << 18
@@ -11,7 +20,7 @@ _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x
 
 IMPORTERS: dict[str, Importer] = {
     module.IMPORTER.name: module.IMPORTER
-    for module in (agentdojo, mini_swe_agent, openai_calls, openai_chat, openhands, swe_agent, tau_bench)
+    for module in (agentdojo, inspect_eval, mini_swe_agent, openai_calls, openai_chat, openhands, swe_agent, tau_bench)
 }
 
 
