@@ -4,6 +4,7 @@ from importlib.util import find_spec
 from keyword import iskeyword
 from pathlib import Path
 
+from environments.catalogue import FAMILIES
 from environments.protocol import EnvironmentFailure
 
 TEMPLATE = '''"""The world {name}: ``curate environment check {name}:world`` says if it is sound."""
@@ -86,6 +87,8 @@ def write_scaffold(name: str, folder: Path) -> Path:
     path = folder / f"{name}.py"
     if path.exists() or path.is_symlink():
         raise ScaffoldError(f"{str(path)!r} exists and stays as it is: give another name, or another folder with --out")
+    if name in FAMILIES:
+        raise ScaffoldError(f"{name!r} is a family of worlds, which {name}:world would lead to: give another name")
     if find_spec(name) is not None:
         raise ScaffoldError(f"{name!r} is a module that Python finds first: give the world another name")
     try:
