@@ -72,6 +72,13 @@ print(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"], 
     return int(subprocess.run([sys.executable, "-c", start], capture_output=True, check=True).stdout)
 
 
+def work(state: State) -> bool:
+    until = time.process_time() + 0.35
+    while time.process_time() < until:
+        pass
+    return True
+
+
 def hang(state: State) -> None:
     time.sleep(3600)
 
@@ -81,7 +88,7 @@ TOOLS = Toolbox(
         Tool(run.__name__, "", {"type": "object", "properties": {"size": {"type": "integer"}}}, "read", run)
         for run in (
             *(now, loaded, opened, nap, draw, draw_numpy, folder, leave_file),
-            *(hoard, escape, hang),
+            *(hoard, escape, hang, work),
         )
     )
 )

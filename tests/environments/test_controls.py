@@ -172,6 +172,11 @@ def test_processor_time_is_bounded_where_nobody_waits() -> None:
         assert "process is gone" in checked.detail
 
 
+def test_processor_time_is_that_of_each_call() -> None:
+    with world(cpu_s=0, timeout_s=1.5) as session:
+        assert all(ask(session, "work") for _ in range(8))
+
+
 @pytest.mark.parametrize("ending", ["closed", "timed out"])
 def test_a_daemon_that_left_for_a_session_of_its_own_is_ended_too(ending: str) -> None:
     with world(timeout_s=3.0) as session:
