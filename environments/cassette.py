@@ -153,19 +153,22 @@ def start_of(task: Task) -> str:
 
 
 def cassette_of(trajectories: Iterable[Trajectory]) -> bytes:
-    """A cassette of what the calls of trajectories were answered, each up to its first call without a text answer."""
-    found: dict[bytes, None] = {}
-    for trajectory in trajectories:
-        state = start_of(trajectory.task)
-        for call, answer in _answered(trajectory.messages):
-            text = answer and (answer.content if answer.raw is None else answer.raw)
-            if answer is None or not isinstance(text, str):
-                break
-            status: Answered = "ok" if answer.error is None else "tool_error"
-            line = Line(state, call.name, text, status, call.arguments, _unparsed(call))
-            found[encode(line)] = None
-            state = line.after
-    return b"".join(line + b"\n" for line in found)
+    """A cassette of what the calls of trajectories were answered, equal answers in one state once."""
+    lines = (encode(line) for trajectory in trajectories for line in lines_of(trajectory))
+    return b"".join(line + b"\n" for line in dict.fromkeys(lines))
+
+
+def lines_of(trajectory: Trajectory) -> Iterator[Line]:
+    """What the calls of a trajectory were answered, up to its first call without a text answer."""
+    state = start_of(trajectory.task)
+    for call, answer in _answered(trajectory.messages):
+        text = answer and (answer.content if answer.raw is None else answer.raw)
+        if answer is None or not isinstance(text, str):
+            return
+        status: Answered = "ok" if answer.error is None else "tool_error"
+        line = Line(state, call.name, text, status, call.arguments, _unparsed(call))
+        yield line
+        state = line.after
 
 
 def open_file(rest: str) -> Cassette:

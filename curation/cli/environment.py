@@ -2,7 +2,7 @@
 
 import typer
 
-from curation.cli import conformance, power
+from curation.cli import cassette, conformance, power
 
 app = typer.Typer(help="Make, check and measure environments.", no_args_is_help=True)
 
@@ -15,3 +15,4 @@ def environment() -> None:
 app.command("new")(conformance.new)
 app.command("check")(conformance.check)
 app.command("power")(power.power)
+app.command("cassette")(cassette.cassette)

@@ -27,7 +27,8 @@ def folder(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows(folder: Path, query: str) -> list[dict[str, Any]]:
-    return Store.open(str(folder / ".curation")).sql(query).to_pylist()
+    found: list[dict[str, Any]] = Store.open(str(folder / ".curation")).sql(query).to_pylist()
+    return found
 
 
 def test_they_are_faults_whose_outcome_nobody_knows(folder: Path) -> None:
