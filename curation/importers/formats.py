@@ -5,6 +5,9 @@ from pathlib import Path
 from curation.errors import UsageError
 from curation.importers import (
     agentdojo,
+    claude_code,
+    codex,
+    codex_exec,
     inspect_eval,
     mini_swe_agent,
     openai_calls,
@@ -20,7 +23,19 @@ _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x
 
 IMPORTERS: dict[str, Importer] = {
     module.IMPORTER.name: module.IMPORTER
-    for module in (agentdojo, inspect_eval, mini_swe_agent, openai_calls, openai_chat, openhands, swe_agent, tau_bench)
+    for module in (
+        agentdojo,
+        claude_code,
+        codex,
+        codex_exec,
+        inspect_eval,
+        mini_swe_agent,
+        openai_calls,
+        openai_chat,
+        openhands,
+        swe_agent,
+        tau_bench,
+    )
 }
 
 
