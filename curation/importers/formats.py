@@ -14,6 +14,7 @@ from curation.importers import (
     openai_chat,
     openhands,
     swe_agent,
+    tau2,
     tau_bench,
 )
 from curation.importers.face import Importer
@@ -34,6 +35,7 @@ IMPORTERS: dict[str, Importer] = {
         openai_chat,
         openhands,
         swe_agent,
+        tau2,
         tau_bench,
     )
 }
@@ -70,6 +72,10 @@ def detect(path: Path) -> tuple[Importer, str]:
 def _way_out(head: bytes) -> str:
     if head.startswith(_COMPRESSED):
         return "it is compressed: decompress it first"
+    if b'"$defs"' in head or b'"$schema"' in head:
+        return "it is a JSON Schema: it says what a log looks like and holds none"
+    if tau2.holds_tasks(head):
+        return "it holds tau2 tasks, no runs: import the results of a run"
     if head.lstrip()[:1] in (b"[", b"{"):
         return (
             "it is JSON: write chats as one object a line, each with its `messages`, or name the format with --format"
