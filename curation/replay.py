@@ -112,7 +112,7 @@ def walk(
         batch = _runnable(message.tool_calls, spec) if known else ()
         given = session.call(batch, clocks.at(index)) if batch else ()
         results = dict(zip((call.uid for call in batch), given, strict=False))
-        doubt = None if selfcheck is None else _order_doubt(index, batch, given, answers, selfcheck)
+        doubt = None if selfcheck is None else _order_doubt(index, batch, answers, selfcheck)
         for call in message.tool_calls:
             at = answers.get(call.uid)
             answer = None if at is None else trajectory.messages[at]
@@ -169,13 +169,12 @@ def _executable(call: ToolCall, spec: EnvSpec) -> bool:
 def _order_doubt(
     index: int,
     batch: Sequence[ToolCall],
-    given: Sequence[CallResult],
     answers: Mapping[str, int],
     selfcheck: Selfcheck,
 ) -> Verdict | None:
     """The verdict on the calls of a message that the log answers in an order that is not theirs, if that counts."""
     answered = [answers[call.uid] for call in batch if call.uid in answers]
-    if answered == sorted(answered) or not selfcheck.order_matters(index, given):
+    if answered == sorted(answered) or not selfcheck.order_matters(index):
         return None
     return Verdict(
         "unverifiable", "order_unknown", detail="in reverse order the calls give other answers or another state"

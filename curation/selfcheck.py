@@ -10,7 +10,7 @@ from typing import Self
 
 from curation.clocks import NO_CLOCKS, Clocks
 from curation.worlds import World
-from environments.protocol import Blobs, CallResult, EnvironmentFailure, Session
+from environments.protocol import Blobs, CallResult, EnvironmentFailure, Session, SnapshotError
 from environments.worker import Worker
 from schemas.objects import Snapshot
 from schemas.trajectory import Task, ToolCall
@@ -43,17 +43,19 @@ class Selfcheck:
             if result is not None:
                 yield result
 
-    def order_matters(self, message: int, results: Sequence[CallResult]) -> bool:
-        """Whether the calls of a message, in reverse order in the same circumstances, are answered otherwise than
-        ``results`` or leave another state; also where they could not be executed.
+    def order_matters(self, message: int) -> bool:
+        """Whether the calls of a message, in reverse order in the same circumstances, are answered otherwise or leave
+        another state (but for the trail of calls); also where they could not be executed.
         """
-        backwards = _Path(self._world.worker, self).results(message, backwards=True)
-        batch = self._batches[message]
-        if len(backwards) < len(batch):
+        ahead, back = _Path(self._world.worker, self), _Path(self._world.worker, self)
+        given, reverse = (
+            {uid: result.raw for uid, result in results.items()}
+            for results in (ahead.results(message), back.results(message, backwards=True))
+        )
+        if given != reverse or len(given) < len(self._batches[message]):
             return True
-        answered = zip(batch, results, strict=True)
-        left = backwards[batch[0].uid].state_after
-        return left != results[-1].state_after or any(backwards[call.uid].raw != given.raw for call, given in answered)
+        state = ahead.settled()
+        return state is None or state != back.settled()
 
     def open(self, worker: Worker) -> Session | None:
         """A world of that process at the start of the path; none where it opens none."""
@@ -98,3 +100,10 @@ class _Path:
             self._last = dict(zip((call.uid for call in ordered), given, strict=True))
             self._done += 1
         return self._last
+
+    def settled(self) -> str | None:
+        """The state without the trail of calls, None where it is unknown."""
+        try:
+            return None if self._session is None else self._session.settled_digest()
+        except SnapshotError:
+            return None

@@ -6,8 +6,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from environments.booking import Booking, BookingSession
 from environments.json_state import JsonState
-from environments.protocol import Blobs, Controls, EnvSpec
+from environments.protocol import Blobs, Controls, EnvSpec, StartError
 from environments.session import ToolSession, restore
 from environments.sources import code_digest
 from environments.tools import Tool, Toolbox
@@ -69,4 +72,17 @@ class Restless:
         return ToolSession(self.spec, TOOLS, State({"sent": []}), controls, blobs)
 
 
+class Once(Booking):
+    """Bookings in a start state that opens only as long as a file is there, which the first opening removes."""
+
+    def open(self, start: Task | Snapshot, controls: Controls, blobs: Blobs) -> BookingSession:
+        if isinstance(start, Task) and isinstance(start.parameters, msgspec.Raw):
+            try:
+                Path(msgspec.json.decode(start.parameters, type=str)).unlink()
+            except FileNotFoundError:
+                raise StartError("it was opened once") from None
+        return super().open(Task() if isinstance(start, Task) else start, controls, blobs)
+
+
 restless = Restless()
+once = Once()

@@ -3,6 +3,7 @@ import pytest
 
 from curation.errors import UsageError
 from curation.match import match, match_message
+from curation.rules import MAX_TEXT
 from environments.catalogue import find
 from environments.protocol import CallResult
 from schemas.canonical import raw
@@ -166,6 +167,10 @@ NOW = tuple(f"{year}-01-02 03:04:05" for year in (2026, 2031, 2043))
         ("to:\n- b\n- c", ["to:\n- a\n- b", "to:\n- b\n- a", "to:\n- a\n- b"], "different", ()),
         ("['b', 'a, c']", ["['a, c', 'b']", "['b', 'a, c']", "['a, c', 'b']"], "equal_normalised", ("set_order@1",)),
         ("[1, 2] [4, 3]", ["[1, 2] [3, 4]", "[2, 1] [3, 4]", "[1, 2] [3, 4]"], "different", ()),
+        ("[b, a]", ["[a, b]", "[c, d]", "[a, b]"], "unverifiable", ()),
+        ("at 2024-05-15 15:00:00", [f"at {NOW[0]}", f"at {NOW[1]}, {OLD}", f"at {NOW[2]}"], "unverifiable", ()),
+        ("- [a, b]\n- [d, c]", ["- [a, b]\n- [c, d]", "- [c, d]\n- [a, b]"] * 2, "different", ()),
+        ("- [b, a]\n- c", ["- [a, b]\n- c", "- [b, a]\n- c", "- [b, a]\n- c"], "unverifiable", ()),
         ("ticket 81c", ["ticket 90a", "ticket b17", "ticket 33f"], "unverifiable", ()),
         ("ticket 81c for Eve", ["ticket 90a for Ann", "ticket b17 for Ann", "ticket 33f for Ann"], "different", ()),
         ("anything", ["one two", "three", "four five six"], "unverifiable", ()),
@@ -193,6 +198,20 @@ def test_the_verdict_names_the_places_that_moved_and_rules_that_nothing_moved_fo
     alone = match(logged, moving[0], spec, moving[1:2])
     assert (alone.match, alone.reason) == ("unverifiable", "unwitnessed")
     assert "clock@1 not used" in alone.detail
+
+
+def test_an_answer_that_another_process_did_not_give_shows_no_movement() -> None:
+    logged, now, later = (f"sent 202{year}-05-15 15:00:00" for year in (4, 6, 7))
+    lost = [CallResult("timeout", later), CallResult("ok", later, "s", "s", truncated=True)]
+    verdict = match(logged, given(now), SPEC._replace(rules=("clock@1",)), [given(later), *lost])
+    assert (verdict.match, verdict.reason) == ("unverifiable", "unwitnessed")
+
+
+def test_in_a_very_long_answer_nothing_is_forgiven() -> None:
+    filler = "x" * MAX_TEXT
+    logged, *answers = (f"sent 20{year}-05-15 15:00:00 {filler}" for year in (24, 26, 31, 43))
+    executed, *others = (given(answer) for answer in answers)
+    assert match(logged, executed, SPEC._replace(rules=("clock@1",)), others).match == "unverifiable"
 
 
 def test_answers_of_other_processes_are_taken_only_where_they_can_settle_something() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,7 @@ from curation.worlds import World, open_worlds
 from environments.blobs import MemoryBlobs
 from schemas.statements import Verification
 from schemas.trajectory import Answers, Message, Trajectory, trajectory_id
-from tests.records import record
+from tests.records import Call, record
 
 HELLO = ("send", {"text": "hello"})
 SENT = {"text": "hello", "drafted": "2024-05-15 15:00:00", "sent": "2024-06-01 10:20:30.123456"}
@@ -130,6 +131,33 @@ def test_a_batch_that_depends_on_an_order_that_the_log_does_not_tell_is_unknown(
         ("unverifiable", "order_unknown", ()),
         ("not_run", "state_unknown", ()),
     ]
+
+
+def test_a_batch_whose_order_shows_in_the_state_alone_is_unknown(restless: World) -> None:
+    orders: list[Call] = [("send", {"text": text}) for text in ("hello", "again")]
+    late, early = (answer(f"1.{place}", json.dumps(SENT)) for place in (1, 0))
+    found = run(record("Send both.", orders, late, early), restless)
+    assert {reason for _, reason, _ in verdicts(found)} == {"order_unknown"}
+
+
+def test_the_trail_of_a_batch_does_not_count_as_its_order(booking: World) -> None:
+    booked_each = [
+        json.dumps({"status": "booked", "sku": sku, "qty": 1, "stock": left}, separators=(",", ":"))
+        for sku, left in (("A17", 1), ("B18", 2))
+    ]
+    pair: list[Call] = [("book", {"sku": sku, "qty": 1}) for sku in ("A17", "B18")]
+    attempt = record("Book both.", pair, answer("1.1", booked_each[1]), answer("1.0", booked_each[0]))
+    assert verdicts(run(attempt, booking)) == [("equal_bytes", None, ())] * 2
+
+
+def test_a_batch_that_cannot_be_executed_again_is_unknown(tmp_path: Path) -> None:
+    """A world of one opening: no other is there to be asked about the order."""
+    once = tmp_path / "once"
+    once.touch()
+    attempt = record("Look.", [LOOK, LOOK], answer("1.1", seen(2)), answer("1.0", seen(2)), parameters=str(once))
+    with open_worlds("tests.replay.restless:once", processes=1) as (world,):
+        found = run(attempt, world)
+    assert {reason for _, reason, _ in verdicts(found)} == {"order_unknown"}
 
 
 def test_a_batch_that_does_not_depend_on_order_needs_none(booking: World) -> None:
