@@ -1,4 +1,6 @@
-"""Every command of the README is run, in order, in one folder; what it prints and how it ends is as stated there."""
+"""Every command of the README and of the page on environments is run, in order, in one folder; what it prints and how
+it ends is as stated there.
+"""
 
 import os
 import re
@@ -10,7 +12,8 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = (ROOT / "README.md", ROOT / "docs" / "environments.md")
+README, *_ = TEXTS = [page.read_text(encoding="utf-8") for page in PAGES]
 EXIT_CODE = "echo $?"
 
 
@@ -19,14 +22,15 @@ class Step(NamedTuple):
     output: str
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+def blocks(language: str, *texts: str) -> list[str]:
+    fenced = re.compile(rf"^```{language}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    return [block for text in texts for block in fenced.findall(text)]
 
 
 def steps(block: str) -> list[Step]:
     """Commands after ``$ ``, with their lines after ``> ``, and what follows them."""
-    found = re.findall(r"^\$ (.*\n(?:> .*\n)*)((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
-    return [Step(re.sub(r"^> ", "", command, flags=re.MULTILINE).strip("\n"), output) for command, output in found]
+    found = re.findall(r"^\$ (.*\n(?:>(?: .*)?\n)*)((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
+    return [Step(re.sub(r"^> ?", "", command, flags=re.MULTILINE).strip("\n"), output) for command, output in found]
 
 
 def same(expected: str, printed: str) -> bool:
@@ -35,13 +39,14 @@ def same(expected: str, printed: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, wanted.split("..."))), got, re.DOTALL) is not None
 
 
-def test_the_readme_is_true(tmp_path: Path) -> None:
-    for name in ("eight.jsonl", "my_world.py"):
+def test_the_pages_are_true(tmp_path: Path) -> None:
+    logs = [f"logs/{name}.jsonl" for name in ("booking", "inventory", "side")]
+    for name in ("eight.jsonl", "my_world.py", *logs):
         target = tmp_path / "examples" / name
-        target.parent.mkdir(exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes((ROOT / "examples" / name).read_bytes())
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    todo = [step for block in blocks("console") for step in steps(block)]
+    todo = [step for block in blocks("console", *TEXTS) for step in steps(block)]
     status = 0
     for step, following in zip(todo, [*todo[1:], Step("", "")], strict=True):
         done = subprocess.run(
@@ -60,7 +65,7 @@ def test_the_readme_is_true(tmp_path: Path) -> None:
 
 
 def test_set_up_commands_are_jobs_of_run_sh() -> None:
-    listed = [line.split("#")[0].split() for block in blocks("sh") for line in block.splitlines()]
+    listed = [line.split("#")[0].split() for block in blocks("sh", README) for line in block.splitlines()]
     usage = subprocess.run(["sh", ROOT / "run.sh"], capture_output=True, text=True).stdout
     assert listed
     assert [words for words in listed if words[0] != "./run.sh" or f"./run.sh {words[1]} " not in usage] == []
@@ -68,13 +73,24 @@ def test_set_up_commands_are_jobs_of_run_sh() -> None:
 
 def test_code_is_quoted_from_the_examples() -> None:
     example = (ROOT / "examples" / "my_world.py").read_text(encoding="utf-8")
-    assert [block for block in blocks("python") if block not in example] == []
-    assert blocks("python")
+    assert [block for block in blocks("python", README) if block not in example] == []
+    assert blocks("python", README)
 
 
-def test_what_is_linked_is_there() -> None:
-    targets = [target for target in re.findall(r"\]\(([^)#]+)\)", README) if "://" not in target]
-    assert [target for target in targets if not (ROOT / target).exists()] == []
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_is_linked_is_there(page: Path) -> None:
+    links = re.findall(r"\]\((?!\w+://)([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8"))
+    assert links
+    for target, heading in links:
+        linked = page.parent / target if target else page
+        assert linked.exists(), target
+        assert not heading or heading in headings(linked), f"{target}#{heading}"
+
+
+def headings(page: Path) -> list[str]:
+    """The names under which the headings of a page are linked."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles]
 
 
 @pytest.mark.parametrize(
