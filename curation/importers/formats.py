@@ -1,6 +1,7 @@
 """The formats that can be read. A new one is one module beside this and one line here."""
 
 from pathlib import Path
+from typing import Any
 
 from curation.errors import UsageError
 from curation.importers import (
@@ -13,11 +14,14 @@ from curation.importers import (
     openai_calls,
     openai_chat,
     openhands,
+    openinference,
+    otel_genai,
     swe_agent,
     tau2,
     tau_bench,
 )
 from curation.importers.face import Importer
+from curation.importers.heads import head_value
 
 HEAD_BYTES = 1 << 18
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")  # gzip, zip, bzip2, xz, zstd
@@ -34,6 +38,8 @@ IMPORTERS: dict[str, Importer] = {
         openai_calls,
         openai_chat,
         openhands,
+        openinference,
+        otel_genai,
         swe_agent,
         tau2,
         tau_bench,
@@ -72,7 +78,7 @@ def detect(path: Path) -> tuple[Importer, str]:
 def _way_out(head: bytes) -> str:
     if head.startswith(_COMPRESSED):
         return "it is compressed: decompress it first"
-    if b'"$defs"' in head or b'"$schema"' in head:
+    if {"$defs", "$schema"} & _keys(head_value(head)):
         return "it is a JSON Schema: it says what a log looks like and holds none"
     if tau2.holds_tasks(head):
         return "it holds tau2 tasks, no runs: import the results of a run"
@@ -81,3 +87,7 @@ def _way_out(head: bytes) -> str:
             "it is JSON: write chats as one object a line, each with its `messages`, or name the format with --format"
         )
     return "name it with --format"
+
+
+def _keys(value: Any) -> set[str]:
+    return set(value) if isinstance(value, dict) else set()

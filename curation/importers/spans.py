@@ -1,0 +1,217 @@
+"""Spans as exporters write them: OTLP JSON, the SDKs' own JSON, or nothing but a span's attributes."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from curation.clocks import iso_time
+
+_DIGITS = 20  # of an integer of 64 bits
+MAX_NESTING = 8  # containers around spans
+_CONTAINERS = ("resourceSpans", "scopeSpans", "instrumentationLibrarySpans", "spans", "data", "batches")
+_RECORDS = ("resourceLogs", "scopeLogs", "logRecords")
+_MARKS = ("gen_ai.", "ai.", "openinference.", "llm.")
+
+
+class Span(NamedTuple):
+    """A span: ``attributes`` with dotted keys, ``events`` as (name, attributes), ``error`` where the log marks one.
+
+    ``start`` orders spans; ``time`` is it as ISO text.
+    """
+
+    trace: str | None
+    id: str | None
+    name: str
+    attributes: Mapping[str, Any]
+    events: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    error: str | None = None
+    start: float = 0.0
+    time: str | None = None
+
+
+def read_spans(value: Any) -> Iterator[Span]:
+    """The spans of a file's value, wherever they are in it. Raises nothing."""
+    pending = [(value, 0)]
+    while pending:
+        item, depth = pending.pop()
+        if isinstance(item, list):
+            pending += [(each, depth + 1) for each in reversed(item)] if depth < MAX_NESTING else []
+        elif isinstance(item, dict):
+            if _is_span(item):
+                yield _span(item)
+            elif _is_event(item):
+                yield _event(item)
+            elif _is_bare(item):
+                yield Span(_text(item, "trace_id"), _text(item, "span_id"), "", item)
+            elif depth < MAX_NESTING:
+                inner = [item[key] for key in (*_CONTAINERS, *_RECORDS) if isinstance(item.get(key), list)]
+                inner = inner or [each for each in item.values() if isinstance(each, list)]
+                pending += [(each, depth + 1) for each in reversed(inner)]
+
+
+def nest(attributes: Mapping[str, Any], prefix: str) -> Any:
+    """What the dotted keys under a prefix say, as objects, and as lists where all keys of an object are numbers."""
+    tree: dict[str, Any] = {}
+    for key, value in attributes.items():
+        if key == prefix:
+            return _listed(value)
+        if key.startswith(prefix + "."):
+            _put(tree, key[len(prefix) + 1 :].split("."), value)
+    if not tree and prefix.partition(".")[0] in attributes:
+        tree = attributes
+        for name in prefix.split("."):
+            tree = tree.get(name) if isinstance(tree, dict) else None  # type: ignore[assignment]
+    return _listed(tree) if tree else None
+
+
+def _put(tree: dict[str, Any], path: list[str], value: Any) -> None:
+    for name in path[:-1]:
+        inner = tree.setdefault(name, {})
+        if not isinstance(inner, dict):
+            return
+        tree = inner
+    tree[path[-1]] = value
+
+
+def _listed(tree: Any) -> Any:
+    """Objects whose keys are all numbers as lists, in the order of the numbers; dotted keys inside as objects."""
+    if isinstance(tree, list):
+        return [_listed(each) for each in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if any("." in key for key in tree):
+        flat, tree = tree, {}
+        for key, value in flat.items():
+            _put(tree, key.split("."), value)
+    if tree and all(key.isdecimal() and len(key) < 8 for key in tree):
+        return [_listed(tree[key]) for key in sorted(tree, key=int)]
+    return {key: _listed(value) for key, value in tree.items()}
+
+
+def _is_span(item: Mapping[str, Any]) -> bool:
+    if not isinstance(item.get("attributes"), dict | list):
+        return False
+    return bool({"spanContext", "spanId", "span_id", "context", "spanID"} & item.keys()) and "name" in item
+
+
+def _is_event(item: Mapping[str, Any]) -> bool:
+    """Whether an object is a log record of OTLP that is an event of generative AI."""
+    return "body" in item and "attributes" in item and _event_name(item).startswith("gen_ai.")
+
+
+def _is_bare(item: Mapping[str, Any]) -> bool:
+    """Whether an object is a span's attributes and nothing else."""
+    lists = (value[0] for value in item.values() if isinstance(value, list) and value)
+    if any(isinstance(first, dict) and "attributes" in first for first in lists):
+        return False
+    return any(key.startswith(_MARKS) for key in item)
+
+
+def _span(item: Mapping[str, Any]) -> Span:
+    context = next((item[key] for key in ("spanContext", "context") if isinstance(item.get(key), dict)), {})
+    places = (item, context)
+    start = next((item[key] for key in ("startTimeUnixNano", "startTime", "start_time") if key in item), None)
+    seconds = _seconds(start)
+    events = tuple(
+        (str(event.get("name") or ""), _attributes(event.get("attributes")))
+        for event in item.get("events") or ()
+        if isinstance(event, dict)
+    )
+    return Span(
+        _first(places, "traceId", "trace_id", "traceID"),
+        _first(places, "spanId", "span_id", "spanID"),
+        str(item.get("name") or ""),
+        _attributes(item["attributes"]),
+        events,
+        _error(item.get("status"), item.get("status_code"), item.get("status_message"), events),
+        seconds,
+        iso_time(start) or iso_time(seconds),
+    )
+
+
+def _event(item: Mapping[str, Any]) -> Span:
+    """An event that stands in a file of its own, as a span of the same name that holds nothing but it."""
+    attributes = _attributes(item.get("attributes"))
+    body = item.get("body")
+    said = _value(body) if isinstance(body, dict) else body
+    told = {**attributes, **said} if isinstance(said, dict) else {**attributes, "content": said}
+    seconds = _seconds(item.get("timeUnixNano") or item.get("observedTimeUnixNano"))
+    places = (item,)
+    return Span(
+        _first(places, "traceId", "trace_id"),
+        _first(places, "spanId", "span_id"),
+        "",
+        attributes,
+        ((_event_name(item), told),),
+        None,
+        seconds,
+        iso_time(seconds),
+    )
+
+
+def _event_name(item: Mapping[str, Any]) -> str:
+    name = item.get("eventName") or item.get("event_name") or _attributes(item.get("attributes")).get("event.name")
+    return name if isinstance(name, str) else ""
+
+
+def _attributes(attributes: Any) -> dict[str, Any]:
+    """Attributes by key; OTLP writes them as a list of keys with typed values."""
+    if isinstance(attributes, dict):
+        return attributes
+    if not isinstance(attributes, list):
+        return {}
+    return {
+        entry["key"]: _value(entry.get("value")) for entry in attributes if isinstance(entry, dict) and "key" in entry
+    }
+
+
+def _value(value: Any) -> Any:
+    match value:
+        case {"intValue": str(digits)} if digits.removeprefix("-").isdecimal() and len(digits) <= _DIGITS:
+            return int(digits)
+        case {"intValue": number}:
+            return number
+        case {"arrayValue": {"values": [*values]}}:
+            return [_value(each) for each in values]
+        case {"kvlistValue": {"values": [*values]}}:
+            return _attributes(values)
+        case {"stringValue": inner} | {"boolValue": inner} | {"doubleValue": inner}:
+            return inner
+    return value
+
+
+def _error(status: Any, code: Any, words: Any, events: tuple[tuple[str, Mapping[str, Any]], ...]) -> str | None:
+    if isinstance(status, dict):
+        code = status.get("code", status.get("status_code"))
+        words = status.get("message", status.get("description"))
+    if code not in (2, "ERROR", "STATUS_CODE_ERROR", "StatusCode.ERROR"):
+        return None
+    if isinstance(words, str) and words:
+        return words
+    raised = next((told.get("exception.message") for name, told in events if name == "exception"), None)
+    return raised if isinstance(raised, str) else "error"
+
+
+def _seconds(value: Any) -> float:
+    """A time for putting spans in order: ISO text, [seconds, nanoseconds], or seconds to nanoseconds since 1970."""
+    if isinstance(value, list) and len(value) == 2 and all(type(each) in (int, float) for each in value):
+        return float(value[0]) + value[1] / 1e9
+    if isinstance(value, str) and value.isdecimal() and len(value) <= _DIGITS:
+        value = int(value)
+    if isinstance(value, str):
+        if (text := iso_time(value)) is None:
+            return 0.0
+        time = datetime.fromisoformat(text)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    if type(value) in (int, float):
+        return float(value) / (1e9 if value > 1e17 else 1e6 if value > 1e14 else 1e3 if value > 1e11 else 1)
+    return 0.0
+
+
+def _first(places: tuple[Mapping[str, Any], ...], *keys: str) -> str | None:
+    return next((found for place in places for key in keys if (found := _text(place, key)) is not None), None)
+
+
+def _text(place: Mapping[str, Any], key: str) -> str | None:
+    found = place.get(key)
+    return found if isinstance(found, str) and found else None

@@ -1,0 +1,192 @@
+"""Traces: spans of one trace, or of one conversation, that lie apart in a file, as the attempts that they make.
+
+What ties spans together are names that they share: of the trace, of the conversation, of a response that two of them
+tell of. A history that every span repeats is read once, by prefix; runs that share none are attempts of their own.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from curation.importers.call_tree import CallTree, Run
+from curation.importers.face import Item, Parsed, RefusedError, Slice
+from curation.importers.gathered import Piece, Place, gather, read_pieces, take_apart
+from curation.importers.model_calls import ModelCall, Who, path_of, read_run
+from curation.importers.session_lines import branched_from
+from schemas import canonical
+
+Thing = TypeVar("Thing")
+
+
+class ToolRun(NamedTuple):
+    """What a span says of one execution of a tool: ``output`` is what it gave, ``error`` the mark of a failure."""
+
+    id: str | None
+    name: str | None
+    output: str | None
+    error: str | None = None
+
+
+class Trace(NamedTuple):
+    """What spans that belong together hold: calls of a model and executions of tools, each in their order.
+
+    ``name`` is that of the conversation, else of the trace. ``kinds`` says what other spans there are.
+    """
+
+    name: str | None
+    calls: Sequence[ModelCall]
+    tools: Sequence[ToolRun]
+    kinds: Sequence[str] = ()
+    agent: str | None = None
+    extra: Mapping[str, Any] = {}
+
+
+class Ties:
+    """Which things belong together, by the names that they share."""
+
+    def __init__(self) -> None:
+        self._leaders: dict[str, str] = {}
+
+    def tie(self, names: Iterable[str]) -> str:
+        """The things of all these names belong together; one name for them, until they are tied to others."""
+        leaders = dict.fromkeys(self.leader(name) for name in names)
+        first, *others = leaders
+        for other in others:
+            self._leaders[other] = first
+        return first
+
+    def leader(self, name: str) -> str:
+        """The one name of all that a name is tied to."""
+        found = name
+        while (above := self._leaders.setdefault(found, found)) != found:
+            found = above
+        while self._leaders[name] != found:
+            self._leaders[name], name = found, self._leaders[name]
+        return found
+
+
+def group(things: Iterable[Thing], names_of: Callable[[Thing], Sequence[str]]) -> list[list[Thing]]:
+    """Things in groups that share names, in the order of the first of each; one without a name stands alone."""
+    ties, named = Ties(), []
+    for number, thing in enumerate(things):
+        names = names_of(thing) or (f"\0{number}",)
+        ties.tie(names)
+        named.append((names[0], thing))
+    groups: dict[str, list[Thing]] = defaultdict(list)
+    for name, thing in named:
+        groups[ties.leader(name)].append(thing)
+    return list(groups.values())
+
+
+def gather_traces(path: Path, limit: int, names_of: Callable[[Any], Sequence[str]]) -> Iterator[Slice]:
+    """A slice for the pieces of a file that share names; pieces that cannot be read stand alone."""
+    ties = Ties()
+    named: list[tuple[str, Place]] = []
+    for piece in read_pieces(path, limit):
+        if piece.data is None:
+            yield piece
+            continue
+        place = Place(piece.place, piece.offset, len(piece.data))
+        try:
+            names = names_of(canonical.parse(piece.data)[0])
+        except canonical.UnreadableError:
+            names = ()
+        names = names or (f"\0{piece.place}",)
+        ties.tie(names)
+        named.append((names[0], place))
+    groups: dict[str, list[Place]] = defaultdict(list)
+    for name, place in named:
+        groups[ties.leader(name)].append(place)
+    for places in groups.values():
+        yield gather(path, places, None, limit)
+
+
+def read_traces(
+    piece: Slice, data: bytes, rule: str, traces_of: Callable[[Sequence[Any]], Iterable[Trace]]
+) -> Iterator[Item]:
+    """The attempts of a gathered slice; ``traces_of`` reads its values. Raises nothing that is not an item."""
+    pieces, _ = take_apart(piece)
+    yield from (each.reject() for each in pieces if each.code)
+    whole = [each for each in pieces if not each.code]
+    replaced = sum(each.replaced for each in whole)
+    for number, trace in enumerate(traces_of([each.value for each in whole])):
+        part = trace.name or f"trace {number}"
+        if not trace.calls:
+            kinds = ", ".join(sorted(set(trace.kinds))) or "none"
+            yield (
+                _first(whole, piece)
+                .reject("not_a_record", f"{part}: no call of a chat model (spans: {kinds})")
+                ._replace(part=part)
+            )
+            continue
+        for run, made in enumerate(_runs(trace, rule, data, piece, replaced)):
+            match made:
+                case Parsed():
+                    yield made
+                case RefusedError():
+                    yield (
+                        _first(whole, piece).reject(made.code, f"{part}: {made.detail}")._replace(part=f"{part}#{run}")
+                    )
+
+
+def _first(pieces: Sequence[Piece], piece: Slice) -> Piece:
+    """What a refusal of a whole trace is about: the bytes that hold it, from the first on."""
+    return pieces[0]._replace(data=piece.data or b"")
+
+
+def _runs(trace: Trace, rule: str, data: bytes, piece: Slice, replaced: int) -> Iterator[Parsed | RefusedError]:
+    tree = CallTree()
+    for call in trace.calls:
+        tree.add(path_of(call))
+    runs = tree.runs()
+    for number, run in enumerate(runs):
+        label = trace.name or "trace"
+        branch = None
+        if run.branch is not None:
+            parent = run.branch.run
+            branch = branched_from(f"{label}#{parent}" if parent else label, run.branch.message)
+        who = Who(
+            run=trace.name,
+            index=number or None,
+            rule=rule,
+            agent=trace.agent,
+            facts=() if branch is None else (branch,),
+            extra=trace.extra,
+            part=f"{label}#{number}" if number else label,
+        )
+        calls = _with_tools(dict(enumerate(trace.calls)), run, trace.tools)
+        try:
+            yield read_run(run, calls, who, data, piece, replaced)
+        except RefusedError as error:
+            yield error
+
+
+def _with_tools(calls: dict[int, ModelCall], run: Run, tools: Sequence[ToolRun]) -> dict[int, ModelCall]:
+    """What tool spans add to a run: marks of errors, and the answers of its last calls, which no later call repeats."""
+    position = (*run.before, *run.calls)[-1]
+    last = calls[position]
+    failed = {tool.id: tool.error for tool in tools if tool.id and tool.error is not None}
+    messages = [
+        {**message, "error": failed[message["tool_call_id"]]}
+        if message.get("role") == "tool" and message.get("tool_call_id") in failed
+        else message
+        for message in last.messages
+    ]
+    answers = list(last.answers)
+    if answers:
+        waiting, added = list(tools), list(answers[run.choice])
+        for call in [call for message in answers[run.choice] for call in message.get("tool_calls") or ()]:
+            tool = next((tool for tool in waiting if _is_of(tool, call)), None)
+            if tool is not None:
+                waiting.remove(tool)
+                added.append(
+                    {"role": "tool", "tool_call_id": call.get("id"), "content": tool.output, "error": tool.error}
+                )
+        answers[run.choice] = added
+    return calls | {position: last._replace(messages=messages, answers=answers)}
+
+
+def _is_of(tool: ToolRun, call: Mapping[str, Any]) -> bool:
+    """Whether an execution is that of a call: by its id, which alone tells it from those of other calls."""
+    return tool.id is not None and tool.id == call.get("id")
