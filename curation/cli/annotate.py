@@ -9,7 +9,9 @@ from curation.cli.options import JsonOption, StoreOption
 
 
 def annotate(
-    file: Annotated[Path, typer.Argument(help="Side file: one JSON object a line.", exists=True, dir_okay=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Side file: one JSON object a line.", exists=True, dir_okay=False)
+    ],
     key: Annotated[
         str, typer.Option(metavar="POINTER", help="JSON pointer into the log's records: where a line's key stands.")
     ] = "/id",
@@ -17,9 +19,10 @@ def annotate(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say more, or better, of attempts that were imported: outcomes, strata, split, environment, stop.
+    """Say more, or better, of attempts that were imported.
 
-    Records and attempts stay as they are. What a line does not mention stays as it was said before.
+    Outcomes, strata, split, environment, stop and what else a side file may say. Records and attempts stay as they are.
+    What a line does not mention stays as it was said before.
     """
     from curation.annotate import annotate as apply
     from curation.cli.options import open_store

@@ -12,7 +12,7 @@ from schemas.rows import HELD_OUT, Wanted
 def build(
     out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder, or one that an earlier build wrote.")],
     kinds: Annotated[
-        list[str] | None, typer.Argument(metavar="[KIND]...", help="first_action, recovery, preference; default all.")
+        list[str] | None, typer.Argument(metavar="KIND", help="first_action, recovery, preference; default all.")
     ] = None,
     level: Annotated[Wanted, typer.Option(help="How far a decision must be confirmed.")] = "execution",
     hold_out: Annotated[
@@ -22,7 +22,10 @@ def build(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Build rows that trainers load unchanged; every decision is kept or refused with all the checks it failed."""
+    """Build rows that trainers load unchanged.
+
+    Every decision is kept, or refused with all the checks that it failed.
+    """
     from builders.build import build as build_rows
     from curation.cli.options import open_store
     from curation.cli.output import finish

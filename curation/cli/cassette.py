@@ -12,15 +12,15 @@ def cassette(
     out: Annotated[Path, typer.Option(dir_okay=False, metavar="FILE", help="Where to: a JSON Lines file.")],
     identities: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ID]...", help="Trajectories or attempts. [default: all attempts]", show_default=False),
+        typer.Argument(metavar="ID", help="Trajectories or attempts. [default: all attempts]", show_default=False),
     ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the recorded answers as an environment, cassette:FILE, that gives them back and executes nothing.
+    """Write recorded answers as an environment.
 
-    Replay in it never confirms an answer, and no fork starts from it. An older cassette is written over, any other file
-    stays as it is.
+    It is cassette:FILE, gives them back and executes nothing. Replay in it never confirms an answer, and no fork starts
+    from it. An older cassette is written over, any other file stays as it is.
     """
     from curation.cli.options import open_store
     from curation.cli.output import finish

@@ -22,9 +22,9 @@ def new(
     out: Annotated[Path, typer.Option(exists=True, file_okay=False, metavar="DIR", help="Where to.")] = Path(),
     as_json: JsonOption = False,
 ) -> None:
-    """Write NAME.py, a small world that works: tools, a start state, effects, faults and a check, to be changed.
+    """Write NAME.py, a small world to change.
 
-    No file is ever written over.
+    It works as it is: tools, a start state, effects, faults and a check of tasks. No file is ever written over.
     """
     from curation.cli.output import finish
     from environments.scaffold import write_scaffold
@@ -41,10 +41,12 @@ def check(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Execute calls in several processes, and say which promises hold and what may be verified here.
+    """Say which promises an environment keeps.
 
-    Calls are the environment's own examples, some made from the schemas of its tools, and those of attempts recorded
-    in it, where a store is named or found. External tools are never executed. Exit code 1 where a promise is broken.
+    Calls are executed in several processes, and what was not tested does not count; the end says what may be verified
+    here. Calls are the environment's own examples, some made from the schemas of its tools, and those of attempts
+    recorded in it, where a store is named or found. External tools are never executed. Exit code 1 where a promise is
+    broken.
     """
     from curation.cli.options import find_store, open_store, read_controls
     from curation.cli.output import finish

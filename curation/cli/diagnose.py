@@ -14,7 +14,10 @@ def diagnose(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find by rule what went wrong at which decision, with evidence; the stop reason is kept apart."""
+    """Find by rule what went wrong at which decision.
+
+    Every finding points at its evidence. What stopped an attempt is kept apart from what went wrong.
+    """
     from curation.cli.options import open_store
     from curation.cli.output import finish
     from curation.jobs.diagnosing import diagnose_attempts

@@ -19,7 +19,7 @@ def diff(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show two runs side by side from their first different message, and say where and why they part.
+    """Show two runs side by side from where they part, and say why.
 
     Attempts or forks; ids may be shortened. Two messages are the same where a model sees the same.
     """

@@ -58,10 +58,10 @@ def fork(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Execute a corrected call before and after a wrong decision, and store both forks with what was answered.
+    """Execute a corrected call before and after a wrong one.
 
-    The correction is also its author's word that the decision was wrong: a finding. The author is taken to have read
-    the whole log, the error included. Exit code 1 where a fork is refused.
+    Both forks are stored with what was answered. The correction is also its author's word that the decision was wrong:
+    a finding. The author is taken to have read the whole log, the error included. Exit code 1 where a fork is refused.
 
     With --policy each fork goes on in its world, call by call, until a text that nobody answers, the end of the budget,
     or a call that is not answered alike in two processes. What the log's user said later is never used.

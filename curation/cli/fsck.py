@@ -4,7 +4,10 @@ from curation.cli.options import JsonOption, StoreOption
 
 
 def fsck(store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Check every row against its name, every file against the log, and every link; nothing is repaired."""
+    """Check every row, file and link; nothing is repaired.
+
+    A row is compared with its name, a file of the store with the log of its table.
+    """
     import msgspec
 
     from curation.cli.options import find_store

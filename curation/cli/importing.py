@@ -11,7 +11,7 @@ _LARGE = 32 * 2**20  # bytes from which on reading in several processes saves ti
 
 
 def import_(
-    paths: Annotated[list[Path], typer.Argument(help="Log files, or folders of them.", exists=True)],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Log files, or folders of them.", exists=True)],
     format_: Annotated[str, typer.Option("--format", help="auto decides by content, or a format's name.")] = "auto",
     manifest: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="Side file: what the log does not say, in JSONL.")
@@ -26,7 +26,10 @@ def import_(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Read logs into the store; what is there already is seen again, what cannot be read is quarantined."""
+    """Read logs into the store.
+
+    What is there already is only seen again; what cannot be read is quarantined, with its place and a code.
+    """
     import os
     import time
 

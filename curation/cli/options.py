@@ -35,7 +35,8 @@ EnvironmentOption = Annotated[
     typer.Option(
         "--environment",
         metavar="NAME",
-        help="Where calls are executed: inventory, booking or module:attr.",
+        help="Where calls are executed: module:attr of your own, inventory, booking, or a family's world such as "
+        "agentdojo:banking@v1.2.1.",
         callback=importable,
     ),
 ]

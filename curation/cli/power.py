@@ -20,11 +20,12 @@ def power(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Execute wrong calls in the place of right ones and count which checks pass them too.
+    """Count the wrong calls that pass the checks, too.
 
-    Right calls are those of attempts that passed their task by the environment's own check. One argument is swapped for
-    a value that the same tool and argument has elsewhere, in the same state; then the rest of the run follows. A check
-    that more than one in five wrong calls pass supports no correction from then on.
+    Wrong calls are executed in the place of right ones. Right calls are those of attempts that passed their task by the
+    environment's own check. One argument is swapped for a value that the same tool and argument has elsewhere, in the
+    same state; then the rest of the run follows. A check that more than one in five wrong calls pass supports no
+    correction from then on.
     """
     from curation.cli.options import open_store, read_controls
     from curation.cli.output import finish

@@ -23,13 +23,13 @@ def repair(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fork every confirmed deviation before and after the wrong call and execute the right one, twice.
+    """Fork every confirmed deviation, with the right call executed.
 
-    Corrections are what a rule can justify from the record, else what another attempt of the task did where it knew the
-    same, or what --proposals hands in; a person's is also a finding that the decision was wrong. Of several calls the
-    last is the right one and those before take the mistake's effect back: the clean fork holds only the last, the
-    recovery executes all in order, and its row trains the first. Beside the yield stands what repair would do to calls
-    that are known to be right.
+    Each is executed before and after the wrong call, in two processes. Corrections are what a rule can justify from the
+    record, else what another attempt of the task did where it knew the same, or what --proposals hands in; a person's
+    is also a finding that the decision was wrong. Of several calls the last is the right one and those before take the
+    mistake's effect back: the clean fork holds only the last, the recovery executes all in order, and its row trains
+    the first. Beside the yield stands what repair would do to calls that are known to be right.
     """
     from curation.cli.options import open_store, read_controls
     from curation.cli.output import finish

@@ -18,7 +18,7 @@ def replay(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Execute the logged calls again and compare every answer with the logged one.
+    """Execute the logged calls again and compare their answers.
 
     Takes the attempts that were recorded in this environment or in none that is known. Exit code 1 where an answer is
     different, or no version could be chosen.

@@ -35,7 +35,10 @@ def selection_bias(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """What filtering keeps of every stratum, with intervals, attempts spent, and what is missing afterwards."""
+    """Show what filtering keeps of every stratum.
+
+    With intervals, the attempts spent, and what is missing afterwards.
+    """
     from builders.output import read_build_id
     from curation.cli.document import print_document
     from curation.cli.options import open_store

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def show(
     identity: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="Anything the store has an id for, or a run's name."),
+        typer.Argument(metavar="ID", help="Anything the store has an id for, or a run's name."),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Without an id: how many attempts to list.")] = 50,
     build: Annotated[
@@ -24,7 +24,7 @@ def show(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show one thing with all that hangs on it (ids may be shortened), or list the attempts.
+    """Show one thing with all that hangs on it, or list attempts.
 
     A row prints its messages and its chain down to the log line, an attempt its findings, checks, forks and every
     refusal. Decisions are those of the newest build of each kind.

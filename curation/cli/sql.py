@@ -9,14 +9,15 @@ from curation.cli.options import JsonOption, StoreOption
 
 
 def sql(
-    query: Annotated[str, typer.Argument(help="One SELECT in DuckDB's dialect.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="One SELECT in DuckDB's dialect.")],
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Query the tables trajectories, objects, sightings, annotations, findings, verifications and selections.
+    """Query the store in SQL.
 
-    The views attempts, effective_annotations, effective_findings and effective_verifications say what holds. A column
-    whose name is taken gets a number.
+    Its tables are trajectories, objects, sightings, annotations, findings, verifications and selections. The views
+    attempts, effective_annotations, effective_findings and effective_verifications say what holds. A column whose name
+    is taken gets a number.
     """
     import msgspec
 
