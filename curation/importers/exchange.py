@@ -46,7 +46,7 @@ def is_exchange(value: Any) -> bool:
     """Whether a value, perhaps cut, is a request with its response."""
     if not isinstance(value, dict) or "conversations" in value or any(key.startswith("gen_ai.") for key in value):
         return False
-    if "traj" in value or "trajectory" in value or "history" in value:
+    if "traj" in value or "trajectory" in value or "history" in value or "working_start" in value:
         return False
     request, response = _pair(value)
     if request is None:
