@@ -27,12 +27,15 @@ from schemas.levels import MAX_PLACEBO
 from schemas.statements import Annotation, Layer, Statement, Verification
 from schemas.trajectory import Trajectory
 
+_CHUNK = 1000  # statements that are compared at once with what the store holds
+
 
 class Yield(msgspec.Struct):
     """What came of the corrections of one kind of author.
 
-    Of the ``verified`` forks ``at_step`` pass the task's check where they did not before, by a check that not more than
-    one in five wrong calls pass, and ``at_task`` pass it at the end of a whole run: a local pass is none of the task.
+    Of the ``verified`` forks ``at_step`` pass the task's check where they did not before, and ``at_task`` pass it at
+    the end of a whole run (a local pass is none of the task): by a check that read something the proposer had not, and
+    of which it is not measured that more than one in five wrong calls pass it.
     """
 
     proposed: int = 0
@@ -105,6 +108,8 @@ def _repair_in(
     offered = find_siblings(store, identities) if siblings else {}
     with open_worlds(environment, controls) as worlds, store.batch() as batch:
         rates = read_rates(store, worlds[0].spec)
+        forks: list[Forked] = []
+        said: list[Statement] = []
         for known in read_known(store, identities, environment):
             given = handed.get(known.case.trajectory_id, [])
             results: tuple[Result, ...] = ()
@@ -118,12 +123,17 @@ def _repair_in(
                     siblings=partial(_siblings_of, store, environment, known.case.trajectory_id, offered),
                     revised=known.revised,
                 )
-                store_forks(store, batch, done.forks, done.statements, rates)
+                forks.extend(done.forks)
+                said.extend(done.statements)
                 results = done.results
                 total.failures += done.failures
                 total.proposed += done.proposed
             _count_results(total, results, rates)
             _count_known_right(total, known, results, worlds[0].spec)
+            if len(said) > _CHUNK:
+                store_forks(store, batch, forks, said, rates)
+                forks, said = [], []
+        store_forks(store, batch, forks, said, rates)
         store.write(batch)
 
 
@@ -150,9 +160,14 @@ def _added(counts: Mapping[str, int], results: Iterable[Result]) -> dict[str, in
 
 
 def _passes(fork: Forked, layer: Layer, rates: Rates) -> bool:
-    """Whether a check passes that is not known to let by too many wrong calls."""
+    """Whether a check passes that supports the correction."""
+    correction = None if fork.trajectory.fork is None else fork.trajectory.fork.correction
+    read = set() if correction is None else set(correction.reads)
     checks = (with_placebo(item, fork.trajectory, rates) for item in fork.verifications if item.layer == layer)
-    return any(item.result == "passed" and (item.placebo or 0) <= MAX_PLACEBO for item in checks)
+    return any(
+        item.result == "passed" and (item.placebo or 0) <= MAX_PLACEBO and not read.issuperset(item.reads)
+        for item in checks
+    )
 
 
 def _count_known_right(total: RepairResult, known: Known, results: Sequence[Result], spec: EnvSpec) -> None:

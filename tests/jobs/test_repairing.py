@@ -2,13 +2,16 @@
 
 from pathlib import Path
 
+import msgspec
+import pytest
+
 from curation.jobs.forking import fork_attempt
 from curation.jobs.powering import measure_power
 from curation.jobs.repairing import repair_attempts
-from curation.proposals import read_calls
+from curation.proposals import ProposalLine, read_calls
 from curation.store import Store
 from schemas.statements import Power, Verification
-from schemas.trajectory import Author
+from schemas.trajectory import Author, Reads
 from tests.jobs.booked import book, replayed
 from tests.jobs.test_powering import RUNS
 
@@ -74,3 +77,16 @@ def test_a_check_that_wrong_calls_pass_supports_no_correction(tmp_path: Path) ->
     assert all(line.verified for line in fork_attempt(store, "booking", proposal).forks)
     assert {placebo for _, placebo in steps(store)} == {0.75}
     assert len(steps(store)) == 4
+
+
+@pytest.mark.parametrize(("reads", "at_step"), [(("state",), 2), (("state", "hidden_answer"), 0)])
+def test_a_check_supports_nobody_who_had_read_what_it_reads(
+    reads: tuple[Reads, ...], at_step: int, tmp_path: Path
+) -> None:
+    store = replayed(tmp_path, [MISREAD])
+    parent = store.sql("SELECT trajectory_id AS t FROM attempts")["t"][0].as_py()
+    call = {"name": "book", "arguments": {"sku": "B17", "qty": 1}}
+    line = {"trajectory": parent, "message": 1, "calls": [call], "author": "Ada", "reads": reads}
+    proposal = msgspec.convert(line, ProposalLine)
+    counted = repair_attempts(store, "booking", [proposal]).authors["human"]
+    assert (counted.verified, counted.at_step) == (2, at_step)
