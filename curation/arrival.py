@@ -4,7 +4,7 @@ What an environment cannot restore is never assumed: where calls have to take th
 be the one before it, and a world that can only go forward must be where the record starts or where it stood.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from curation.fork_plan import Plan, Refusal, state_at
 from curation.replay import Step, selfcheck_of, walk
 from curation.selfcheck import Selfcheck
 from curation.worlds import World
-from environments.protocol import Blobs, EnvSpec, Session
+from environments.protocol import Blobs, CheckResult, EnvSpec, Session
 from schemas.objects import Snapshot
 from schemas.trajectory import Message, RestoreKind, Task
 
@@ -80,6 +80,16 @@ def arrive(way: Way, world: World, blobs: Blobs) -> Iterator[Arrival]:
         if way.kind == "compensation":
             _compensate(way, session, world.spec, selfcheck)
         yield Arrival(session, position, steps)
+
+
+def check_at(way: Way, session: Session, messages: Sequence[Message]) -> CheckResult:
+    """What the task's check says of a world at or after the branch point that is closed next.
+
+    A world that cannot be set back is not checked: it goes on after us, with all that a check may have done there.
+    """
+    if way.kind == "none":
+        return CheckResult("unknown", "the world goes on after a check", reads=())
+    return session.check(way.parent.trajectory.task, messages)
 
 
 def shorten(state: str | None) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from curation.arrival import NoWayError, Way, arrive, shorten, way_of
+from curation.arrival import NoWayError, Way, arrive, check_at, shorten, way_of
 from curation.diagnosis.evidence import Case
 from curation.fork_plan import Plan, Refusal, refuse_wrong_fork
 from curation.replay import Step, author_of, verification_of
@@ -157,10 +157,10 @@ def executed(
 
 def _reach(plan: Plan, world: World, blobs: Blobs) -> _Branch:
     """Go to the branch point once: all other worlds open its snapshot or, where none can be had, go the same way."""
-    trajectory, way, spec = plan.parent.trajectory, way_of(plan), world.spec
+    way, spec = way_of(plan), world.spec
     with arrive(way, world, blobs) as arrival:
         snapshot = _snapshot(arrival.session) if way.kind == "snapshot" else None
-        checked = arrival.session.check(trajectory.task, trajectory.messages[: way.point])
+        checked = check_at(way, arrival.session, way.parent.trajectory.messages[: way.point])
     walked = len(arrival.steps)
     if snapshot is None:
         way = way._replace(kind="replayed_prefix") if way.kind == "snapshot" else way
@@ -211,10 +211,12 @@ def _inherited(parent: Case, position: int, fork: str) -> Iterator[Verification]
             yield replace(item, trajectory=fork, detail="confirmed on the parent", supersedes=())
 
 
-def _informative(plan: Plan, call: ToolCall, result: CallResult, spec: EnvSpec) -> bool | None:
+def _informative(plan: Plan, call: ToolCall, result: CallResult, spec: EnvSpec, settled: str | None) -> bool | None:
     """Whether the wrong call, in the state of the corrected one, was answered otherwise or left another state.
 
-    None where that is not known: for other calls than the corrected one, and where the wrong one ran in another state.
+    None where that is not known: for other calls than the corrected one, where the wrong one ran in another state, and
+    where only states differ that hold a trail of calls, which any two calls leave: without it (``settled``, at the end
+    of the fork) the state is another digest.
     """
     corrected = plan.wrong if plan.kind == "clean" else plan.turns[-1].tool_calls[-1].uid
     runs = {item.call: item.execution for item in plan.parent.verifications if item.layer == "execution"}
@@ -223,14 +225,18 @@ def _informative(plan: Plan, call: ToolCall, result: CallResult, spec: EnvSpec) 
         return None
     if None in (wrong.answer, wrong.state_after, result.state_after) or wrong.state_before != result.state_before:
         return None
-    return (wrong.answer, wrong.state_after) != (digest(result.raw.encode()), result.state_after)
+    if wrong.answer != digest(result.raw.encode()):
+        return True
+    if wrong.state_after == result.state_after:
+        return False
+    return True if settled == result.state_after else None
 
 
 def _executed(
     plan: Plan, fork: str, trajectory: Trajectory, agreement: Agreement, spec: EnvSpec
 ) -> Iterator[Verification]:
     for (message, call), result in zip(_new_calls(trajectory), agreement.run.results, strict=True):
-        informative = _informative(plan, call, result, spec)
+        informative = _informative(plan, call, result, spec, agreement.run.settled)
         yield executed(fork, message, call, result, spec, agreement.runs, agreement.agreed, informative)
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from curation.arrival import Way, arrive
+from curation.arrival import Way, arrive, check_at
 from curation.worlds import World
 from environments.protocol import Blobs, CallResult, CheckResult
 from schemas.trajectory import Answers, Message
@@ -76,4 +76,4 @@ def _run(way: Way, turns: Sequence[Message], world: World, blobs: Blobs) -> Run:
                 if result.status not in ("ok", "tool_error") or result.truncated:
                     return Run(tuple(results))
         messages = (*trajectory.messages[: way.point], *answer_turns(turns, results))
-        return Run(tuple(results), session.settled_digest(), session.check(trajectory.task, messages))
+        return Run(tuple(results), session.settled_digest(), check_at(way, session, messages))

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from environments.booking import Booking
+from environments.booking import TOOLS as BOOKING_TOOLS
+from environments.booking import Booking, BookingSession
 from environments.protocol import Blobs, CheckResult, Controls, EnvSpec, SnapshotError, StartError, Undo
 from environments.session import ToolSession
 from environments.tools import Answer, conclude
@@ -145,6 +146,21 @@ class Trailed(Booking):
     def __init__(self) -> None:
         super().__init__()
         self.spec = self.spec._replace(restore="compensation")
+
+
+class WatchedSession(BookingSession):
+    def answer(self, call: ToolCall) -> Answer:
+        with self.state.connection as at:
+            at.execute("INSERT INTO audit (tool, sku) VALUES (?, ?)", (call.name, call.arguments_text))
+        status, _ = super().answer(call)
+        return Answer(status, '{"noted":true}')
+
+
+class Watched(Booking):
+    """It notes every call in its trail, and says no more than that."""
+
+    def open(self, start: Task | Snapshot, controls: Controls, blobs: Blobs) -> WatchedSession:
+        return WatchedSession(self.spec, BOOKING_TOOLS, super().open(start, controls, blobs).state, controls, blobs)
 
 
 class Dated(Booking):

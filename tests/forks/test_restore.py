@@ -144,6 +144,16 @@ def live(file: Path, *turns: object) -> Trajectory:
     return msgspec.structs.replace(attempt, task=Task(parameters=raw({"file": str(file)})))
 
 
+def test_a_world_that_goes_on_is_not_checked(fork: Fork) -> None:
+    """The same task's check accepts the recovery where the world is one of our own."""
+    attempt = record(REQUEST, LOOK, KIEL, LOOK_NOWHERE, UNKNOWN)
+    attempt = msgspec.structs.replace(attempt, task=Task(id="Kiel", variant="tool"))
+    looked: Call = ("find", {"order": "O-1004", "part": "city"})
+    for name, layers in (("Forward", ["execution"]), ("Replayed", ["execution", "step"])):
+        (_, recovery), _, _ = fork(name, attempt, looked)
+        assert sorted({item.layer for item in made(recovery).verifications}) == layers
+
+
 def test_in_the_present_state_nothing_of_the_record_is_done_twice(tmp_path: Path, fork: Fork) -> None:
     attempt = live(tmp_path / "depot.json", WRONG, SENT_WRONG, LOOK_NOWHERE, UNKNOWN)
     (_, recovery), _, _ = fork("Live", attempt, LOOK)
@@ -198,6 +208,12 @@ def test_a_correction_that_is_answered_alike_proves_nothing(fork: Fork) -> None:
     same: Call = ("find", {"order": "O-1004", "part": "city"})
     (clean, recovery), _, _ = fork("Replayed", record(REQUEST, LOOK, KIEL), same, at=1)
     assert (informative(clean), informative(recovery)) == ([False], [False])
+
+
+def test_a_trail_of_calls_does_not_tell_two_calls_apart(fork: Fork) -> None:
+    asked = record(REQUEST, ("get_stock", {"sku": "A17"}), {"noted": True})
+    (clean, _), _, _ = fork("Watched", asked, ("get_stock", {"sku": "B17"}), at=1)
+    assert informative(clean) == [None]
 
 
 def test_nothing_is_known_where_the_wrong_call_ran_in_another_state(fork: Fork) -> None:
