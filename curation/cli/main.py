@@ -12,6 +12,7 @@ from curation.cli import (
     diagnose,
     diff,
     environment,
+    export,
     fork,
     fsck,
     importing,
@@ -61,6 +62,7 @@ app.command("replay")(replay.replay)
 app.command("fork")(fork.fork)
 app.command("repair")(repair.repair)
 app.command("build")(build.build)
+app.command("export")(export.export)
 app.add_typer(report.app, name="report")
 app.add_typer(environment.app, name="environment")
 app.command("sql")(sql.sql)

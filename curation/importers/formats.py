@@ -6,9 +6,11 @@ from typing import Any
 from curation.errors import UsageError
 from curation.importers import (
     agentdojo,
+    atif,
     claude_code,
     codex,
     codex_exec,
+    harbor,
     inspect_eval,
     mini_swe_agent,
     openai_calls,
@@ -30,9 +32,11 @@ IMPORTERS: dict[str, Importer] = {
     module.IMPORTER.name: module.IMPORTER
     for module in (
         agentdojo,
+        atif,
         claude_code,
         codex,
         codex_exec,
+        harbor,
         inspect_eval,
         mini_swe_agent,
         openai_calls,
@@ -82,6 +86,8 @@ def _way_out(head: bytes) -> str:
         return "it is a JSON Schema: it says what a log looks like and holds none"
     if tau2.holds_tasks(head):
         return "it holds tau2 tasks, no runs: import the results of a run"
+    if b'"model_patch"' in head and b'"instance_id"' in head:
+        return "it holds predictions, no runs: import the runs that they were made in"
     if head.lstrip()[:1] in (b"[", b"{"):
         return (
             "it is JSON: write chats as one object a line, each with its `messages`, or name the format with --format"

@@ -1,0 +1,29 @@
+"""``curate export``: records as files of another format."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from curation.cli.options import JsonOption, StoreOption
+
+
+def export(
+    format_: Annotated[str, typer.Argument(metavar="FORMAT", help="atif or openai-chat.")],
+    identities: Annotated[list[str], typer.Argument(metavar="ID...", help="Trajectories, attempts or runs.")],
+    out: Annotated[Path, typer.Option(file_okay=False, help="The folder to write into.")],
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write trajectories as ATIF (a file each) or as chats (one file), with what is known beside them.
+
+    Both can be imported again.
+    """
+    from curation.cli.options import open_store
+    from curation.cli.output import finish
+    from curation.jobs.exporting import export_trajectories
+    from curation.store.lookup import resolve_trajectory
+
+    opened = open_store(store)
+    found = [resolve_trajectory(opened, identity) for identity in identities]
+    finish(export_trajectories(opened, found, format_, out), as_json=as_json)

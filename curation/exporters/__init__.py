@@ -1,0 +1,1 @@
+"""Records in the formats of others: pure functions of a record and what is known beside it."""

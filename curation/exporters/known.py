@@ -1,0 +1,24 @@
+"""What is written of a trajectory beside its record."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from curation.clocks import NO_CLOCKS, Clocks
+from schemas.statements import Annotation, Verification
+from schemas.trajectory import Trajectory
+
+
+class Known(NamedTuple):
+    """A trajectory with its id, the run at the root of its lineage, its tool list, and the statements that hold.
+
+    ``blobs`` are the bytes that its messages refer to, by digest.
+    """
+
+    id: str
+    trajectory: Trajectory
+    run: str | None = None
+    tools: list[Any] | None = None
+    annotations: tuple[Annotation, ...] = ()
+    verifications: tuple[Verification, ...] = ()
+    clocks: Clocks = NO_CLOCKS
+    blobs: Mapping[str, bytes] = {}

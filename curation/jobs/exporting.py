@@ -1,0 +1,106 @@
+"""Writing a store's records as files of another format."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from curation.clocks import CLOCKS, read_clocks
+from curation.errors import UsageError
+from curation.exporters import atif, openai_chat
+from curation.exporters.known import Known
+from curation.store import Store
+from schemas.canonical import digest
+from schemas.statements import Annotation, Verification
+from schemas.trajectory import Trajectory
+
+_PREFIX = 12
+
+
+class ExportResult(msgspec.Struct):
+    """What was written: the format, the number of trajectories, and the files."""
+
+    format: str
+    trajectories: int
+    files: list[str]
+
+
+def export_trajectories(store: Store, identities: Sequence[str], name: str, folder: Path) -> ExportResult:
+    """Write records in a format into a folder, under names of their own ids or of what is in them.
+
+    Raises UsageError for a format that cannot be written, CurationError where a record cannot be or a package is
+    missing, OSError where the folder cannot be written.
+    """
+    if name not in _WRITERS:
+        raise UsageError(f"cannot write {name!r}; formats: {', '.join(_WRITERS)}")
+    unique = list(dict.fromkeys(identities))
+    known = [_known(store, identity, trajectory) for identity, trajectory in store.trajectories(unique)]
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for path, data in _WRITERS[name](known):
+        target = folder / path
+        target.write_bytes(data)
+        files.append(target.as_posix())
+    return ExportResult(name, len(known), files)
+
+
+def _write_atif(known: Sequence[Known]) -> Iterator[tuple[str, bytes]]:
+    """One document a record."""
+    for item in known:
+        yield f"{item.id}.json", msgspec.json.format(msgspec.json.encode(atif.write(item)), indent=2) + b"\n"
+
+
+def _write_chats(known: Sequence[Known]) -> Iterator[tuple[str, bytes]]:
+    """One file with a line a record."""
+    data = b"".join(msgspec.json.encode(openai_chat.write(item)) + b"\n" for item in known)
+    yield f"openai-chat-{digest(data)[:_PREFIX]}.jsonl", data
+
+
+_WRITERS: Mapping[str, Callable[[Sequence[Known]], Iterator[tuple[str, bytes]]]] = {
+    "atif": _write_atif,
+    "openai-chat": _write_chats,
+}
+FORMATS = tuple(_WRITERS)
+
+
+def _known(store: Store, identity: str, trajectory: Trajectory) -> Known:
+    annotations = _statements(store, "annotations", Annotation, identity)
+    clocks = next((str(item.value) for item in annotations if item.field == CLOCKS), None)
+    tools = trajectory.conditions.tools
+    listed: list[Any] | None = None if tools is None else msgspec.json.decode(store.object(tools))
+    return Known(
+        identity,
+        trajectory,
+        run=_run(store, trajectory),
+        tools=listed,
+        annotations=annotations,
+        verifications=_statements(store, "verifications", Verification, identity),
+        clocks=read_clocks(clocks),
+        blobs=_blobs(store, trajectory),
+    )
+
+
+def _statements(store: Store, table: str, kind: type[Any], identity: str) -> tuple[Any, ...]:
+    rows = store.sql(f"SELECT record FROM effective_{table} WHERE trajectory = ? ORDER BY id", [identity])
+    return tuple(msgspec.json.decode(record, type=kind) for record in rows["record"].to_pylist())
+
+
+def _run(store: Store, trajectory: Trajectory) -> str | None:
+    """The run of the attempt at the root of a lineage."""
+    while trajectory.fork is not None:
+        trajectory = store.trajectory(trajectory.fork.parent)
+    return trajectory.attempt.run if trajectory.attempt else None
+
+
+def _blobs(store: Store, trajectory: Trajectory) -> dict[str, bytes]:
+    """The bytes that the record's messages and its extra name by digest, as far as the store holds them."""
+    names = {
+        part.sha256
+        for message in trajectory.messages
+        if isinstance(message.content, tuple)
+        for part in message.content
+        if part.sha256 is not None
+    } | set(atif.embedded(trajectory))
+    rows = store.sql("SELECT id, bytes FROM objects WHERE id IN (SELECT unnest(?))", [sorted(names)])
+    return dict(zip(rows["id"].to_pylist(), rows["bytes"].to_pylist(), strict=True))
