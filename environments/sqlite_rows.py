@@ -38,8 +38,7 @@ class Table(NamedTuple):
 
     def key_of(self, row: Row) -> Row | None:
         """What tells this row apart, if anything does."""
-        found = tuple(row[place] for place in self.key)
-        return None if not found or None in found else found
+        return tuple(row[place] for place in self.key) or None
 
 
 class Change(NamedTuple):

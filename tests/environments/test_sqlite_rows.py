@@ -148,6 +148,29 @@ def test_a_stored_column_counts_whatever_its_expression_says() -> None:
             assert forged.digest() != honest.digest()
 
 
+def test_replaced_rows_are_seen_whatever_a_tool_sets(state: SqliteState) -> None:
+    state.connection.execute("INSERT INTO keyed VALUES ('a', 1)")
+    state.connection.execute("PRAGMA recursive_triggers = OFF")
+    state.connection.commit()
+    state.digest()
+    state.connection.execute("REPLACE INTO keyed VALUES ('b', 1)")
+    state.connection.commit()
+    assert state.digest() == read_again(state)
+
+
+def test_figures_of_the_planner_count(state: SqliteState) -> None:
+    state.connection.execute("CREATE INDEX by_a ON plain (a)")
+    seen = set()
+    for rows in (1, 2, 3):
+        state.connection.executemany("INSERT INTO plain VALUES (?, 0, 0)", [(number,) for number in range(rows)])
+        state.connection.execute("ANALYZE")
+        state.connection.execute("DELETE FROM plain")
+        state.connection.commit()
+        assert state.digest() == read_again(state)
+        seen.add(state.digest())
+    assert len(seen) == 3
+
+
 def test_the_full_text_index_counts_by_what_can_be_found_in_it() -> None:
     digests = []
     for script in (
@@ -188,6 +211,15 @@ def test_what_is_taken_back_leaves_nothing(state: SqliteState) -> None:
     state.connection.execute("INSERT INTO keyed VALUES ('b', 2)")
     state.connection.commit()
     assert state.digest() == inside
+
+
+def test_rows_that_were_read_inside_are_taken_back(state: SqliteState) -> None:
+    before = state.digest()
+    with state.taken_back():
+        state.connection.execute("INSERT INTO numbered VALUES (1, 'x')")
+        assert state.digest() != before
+    assert state.digest() == before == read_again(state)
+    assert state.rows.changes == {}
 
 
 def test_an_exception_takes_back_too(state: SqliteState) -> None:

@@ -252,6 +252,23 @@ def analyze(db: sqlite3.Connection) -> None:
     db.execute("ANALYZE")
 
 
+def lengthen_notes(db: sqlite3.Connection) -> None:
+    db.execute(
+        "CREATE TEMP TRIGGER lengthen AFTER INSERT ON notes"
+        " BEGIN UPDATE notes SET text = text || '!' WHERE number = new.number; END"
+    )
+
+
+def test_what_prepared_triggers_write_is_in_a_snapshot(large_file: Path, blobs: MemoryBlobs) -> None:
+    world = shop(large_file, prepare=lengthen_notes)
+    with start(world, blobs) as session:
+        session.call([call("note", order="o2", text="soon")])
+        snapshot = session.snapshot()
+        assert snapshot.form == PAGES
+        with start(world, blobs, snapshot) as fork:
+            assert answers(fork, call("list_all")) == answers(session, call("list_all"))
+
+
 def test_figures_of_the_planner_are_never_kept_as_a_changeset(
     large_file: Path, tmp_path: Path, blobs: MemoryBlobs
 ) -> None:
