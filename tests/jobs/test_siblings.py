@@ -8,11 +8,15 @@ from typing import Any
 import pytest
 
 from builders.build import build
+from curation.diagnosis.evidence import Case
 from curation.jobs.repairing import RepairResult, repair_attempts
+from curation.proposals import Proposal
+from curation.siblings import Sibling, propose_from
 from curation.store import Store
-from schemas.statements import Finding
+from schemas.statements import Annotation, Execution, Finding, Verification
 from schemas.trajectory import Author, decode
 from tests.jobs.booked import Call, book, look, replayed
+from tests.records import record
 
 EITHER = "Book 1 B17 or B18, whichever lies in Shanghai."
 UNNAMED = "Book one item that lies in Shanghai."
@@ -103,3 +107,60 @@ def test_a_siblings_call_that_failed_or_was_found_wrong_is_none(tmp_path: Path) 
     object_to(store, "run 0")
     object_to(store, "run 1")
     assert repair_attempts(store, "booking").authors == {}
+
+
+def test_a_sibling_that_was_told_more_makes_no_pair(tmp_path: Path) -> None:
+    store = replayed(
+        tmp_path, [("run 0", EITHER, {"B18": 1}, [book("B17")]), ("run 1", EITHER, {"B18": 1}, [book("B18")])]
+    )
+    object_to(store, "run 0")
+    batch = store.batch()
+    told = Annotation(fetched(store, "run 1"), "attempt.informed_by", "a hint", Author("human", "Ada"))
+    batch.add_statement(told)
+    store.write(batch)
+    assert repair_attempts(store, "booking").authors["sibling"].verified == 2
+    (record,) = store.sql("SELECT record FROM trajectories WHERE fork_kind = 'clean'")["record"].to_pylist()
+    fork = decode(record).fork
+    assert fork is not None
+    assert fork.correction.reads == ("request", "schema", "observation")
+    refused = build(store, None, tmp_path / "rows").kinds["preference"].refused
+    assert refused["corrector_saw_more"] == 1
+    assert rows(tmp_path / "rows", "preference") == []
+
+
+CONFIRMED = Execution("booking@1", match="equal_bytes", status="ok")
+DIFFERENT = Execution("booking@1", match="different", status="ok")
+CITY = {"sku": "B18", "city": "Shanghai", "stock": 3}
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "proposed"),
+    [
+        ([book("B17"), look("A17")], [book("B18"), look("A17")], True),
+        ([book("B17")], [look("B18"), book("B18")], False),
+        ([book("B17"), look("A17")], [book("B18")], False),
+    ],
+)
+def test_two_decisions_have_to_differ_in_the_wrong_call_alone(
+    mine: list[Call], theirs: list[Call], proposed: bool
+) -> None:
+    assert (offered(mine, theirs, CONFIRMED) is not None) == proposed
+
+
+@pytest.mark.parametrize("ran", [Execution("booking@1", match="equal_bytes", status="tool_error"), DIFFERENT])
+def test_a_call_that_failed_or_is_not_confirmed_stands_for_none(ran: Execution) -> None:
+    assert offered([book("B17")], [book("B18")], ran) is None
+
+
+def offered(mine: list[Call], theirs: list[Call], execution: Execution) -> Proposal | None:
+    """What is proposed for the first call of a decision by one in which every call was executed so."""
+    wrong, right = (record(EITHER, [*calls], *[CITY] * len(calls)) for calls in (mine, theirs))
+    finding = Finding("t" * 64, 1, "argument", Author("human", "Ada"), call="1.0")
+    ran = tuple(
+        Verification(
+            "s" * 64, "execution", "passed", Author("environment", "booking"), 1, call.uid, execution=execution
+        )
+        for call in right.messages[1].tool_calls
+    )
+    sibling = Sibling(Case("s" * 64, right, verifications=ran), 1)
+    return propose_from(Case("t" * 64, wrong), finding, [sibling])
