@@ -62,7 +62,7 @@ class ModelCall(NamedTuple):
 
 
 class Who(NamedTuple):
-    """What is known of a run beside its calls: the names of the attempt, and facts about it."""
+    """What is known of a run beside its calls: the names of the attempt, facts about it, and an error that ended it."""
 
     run: str | None = None
     index: int | None = None
@@ -70,9 +70,8 @@ class Who(NamedTuple):
     task: Task = Task()
     agent: str | None = None
     facts: tuple[Fact, ...] = ()
-    extra: Mapping[str, Any] = {}
     part: str | None = None
-    errors: Mapping[str, Any] = {}
+    error: str | None = None
 
 
 def path_of(call: ModelCall) -> CallPath:
@@ -138,8 +137,7 @@ def read_run(run: Run, calls: Mapping[int, ModelCall], who: Who, data: bytes, pi
     )
     tools = _tools(own.values() or chain[-1:])
     failed = [calls[position] for position in run.failed if position in calls]
-    stop, stop_text = _stop(chain[-1], messages)
-    extra = {**who.extra, **({"failed_requests": len(failed)} if failed else {})}
+    stop, stop_text = _stop(chain[-1], messages) if who.error is None else ("unknown", who.error)
     trajectory = Trajectory(
         messages,
         task=who.task,
@@ -153,7 +151,7 @@ def read_run(run: Run, calls: Mapping[int, ModelCall], who: Who, data: bytes, pi
         ),
         stop_text=stop_text,
         usage=_usage([calls[each] for each in sorted({*run.calls, *run.failed}) if each in calls], whole=whole),
-        extra=_kept(extra),
+        extra=_kept({"failed_requests": len(failed)} if failed else {}),
     )
     return Parsed(
         trajectory,

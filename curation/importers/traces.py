@@ -15,6 +15,7 @@ from curation.importers.gathered import Piece, Place, gather, read_pieces, take_
 from curation.importers.model_calls import ModelCall, Who, path_of, read_run
 from curation.importers.session_lines import branched_from
 from schemas import canonical
+from schemas.trajectory import Task
 
 Thing = TypeVar("Thing")
 
@@ -31,7 +32,8 @@ class ToolRun(NamedTuple):
 class Trace(NamedTuple):
     """What spans that belong together hold: calls of a model and executions of tools, each in their order.
 
-    ``name`` is that of the conversation, else of the trace. ``kinds`` says what other spans there are.
+    ``name`` is that of the conversation, else of the trace. ``kinds`` says what spans there are. ``error`` is that of
+    the whole, which its last call does not know of.
     """
 
     name: str | None
@@ -39,7 +41,8 @@ class Trace(NamedTuple):
     tools: Sequence[ToolRun]
     kinds: Sequence[str] = ()
     agent: str | None = None
-    extra: Mapping[str, Any] = {}
+    error: str | None = None
+    task: Task = Task()
 
 
 class Ties:
@@ -152,7 +155,8 @@ def _runs(trace: Trace, rule: str, data: bytes, piece: Slice, replaced: int) -> 
             rule=rule,
             agent=trace.agent,
             facts=() if branch is None else (branch,),
-            extra=trace.extra,
+            task=trace.task,
+            error=trace.error,
             part=f"{label}#{number}" if number else label,
         )
         calls = _with_tools(dict(enumerate(trace.calls)), run, trace.tools)

@@ -1,0 +1,243 @@
+"""Run trees of LangSmith: runs in any nesting, with what later updates say of them, and LangChain's messages."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from curation.clocks import iso_time
+from curation.importers.model_calls import ModelCall
+from curation.importers.span_messages import chat_messages, loaded, written
+from curation.importers.traces import ToolRun
+from schemas.canonical import encode
+
+MAX_CHILDREN = 100  # levels of ``child_runs``
+
+_ROLES = {"human": "user", "ai": "assistant", "aimessagechunk": "assistant", "system": "system", "tool": "tool"}
+_ROLES |= {"function": "function", "chat": "user", "developer": "system"}
+_THREADS = ("thread_id", "session_id", "conversation_id")
+_SAMPLING = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "stop", "tool_choice", "response_format")
+
+
+def read_runs(value: Any) -> Iterator[dict[str, Any]]:
+    """The runs of a file's value: of an upload, of a list, or one, each with its children. Raises nothing."""
+    pending: list[tuple[Any, int]] = [(value, 0)]
+    while pending:
+        item, depth = pending.pop()
+        if isinstance(item, list):
+            pending += [(each, depth + 1) for each in reversed(item)] if depth < MAX_CHILDREN else []
+        elif isinstance(item, dict):
+            inner = [item[key] for key in ("post", "patch") if isinstance(item.get(key), list)]
+            if inner:
+                pending += [(each, depth + 1) for each in reversed(inner)]
+            elif is_run(item):
+                yield item
+                pending.append((item.get("child_runs"), depth + 1))
+
+
+def is_run(value: Any) -> bool:
+    """Whether a value is a run, or an update of one."""
+    return isinstance(value, dict) and not {"dotted_order", "run_type"}.isdisjoint(value) and "trace_id" in value
+
+
+def names_of(run: Mapping[str, Any]) -> list[str]:
+    """The names that tie a run to others: of its conversation and its trace."""
+    thread = thread_of(run)
+    return [*([f"thread:{thread}"] if thread else []), f"trace:{run.get('trace_id')}"]
+
+
+def merge(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Runs in their order, each with what its updates say; an update may have no id, but a place in the tree."""
+    places: dict[Any, dict[str, Any]] = {}
+    for run in runs:
+        key = run.get("dotted_order") or run.get("id")
+        held = places.setdefault(key, {})
+        for name, value in run.items():
+            if value not in (None, {}, []) or name not in held:
+                held[name] = value
+    return sorted(places.values(), key=lambda run: str(run.get("dotted_order") or ""))
+
+
+def thread_of(run: Mapping[str, Any]) -> str | None:
+    """The conversation that a run says it is a part of."""
+    metadata = _metadata(run)
+    return next((str(metadata[key]) for key in _THREADS if isinstance(metadata.get(key), str | int)), None)
+
+
+def read_call(run: Mapping[str, Any]) -> ModelCall:
+    """The call of a run of type ``llm``."""
+    inputs, outputs = _object(run, "inputs"), _object(run, "outputs")
+    settings = _settings(run) | inputs
+    answers, finish = _answers(outputs)
+    usage = _usage(outputs)
+    reasoning = _inner(usage, ("output_token_details", "completion_tokens_details"), ("reasoning", "reasoning_tokens"))
+    error = run.get("error")
+    model = (
+        outputs.get("model")
+        or settings.get("model")
+        or settings.get("model_name")
+        or _metadata(run).get("ls_model_name")
+    )
+    tools = settings.get("tools")
+    return ModelCall(
+        messages=_messages(inputs),
+        answers=answers,
+        id=outputs["id"] if isinstance(outputs.get("id"), str) else None,
+        model=model if isinstance(model, str) else None,
+        sampling={key: settings[key] for key in _SAMPLING if settings.get(key) is not None},
+        seed=settings["seed"] if type(settings.get("seed")) is int else None,
+        tools=tools if isinstance(tools, list) else None,
+        prompt_tokens=_integer(usage, "input_tokens", "prompt_tokens"),
+        completion_tokens=_integer(usage, "output_tokens", "completion_tokens"),
+        cost=next((usage[key] for key in ("total_cost", "cost") if type(usage.get(key)) in (int, float)), None),
+        finish=finish,
+        error=None if answers or not error else written(error),
+        time=iso_time(run.get("start_time")),
+        reasoned=bool(reasoning) and not any(said.get("reasoning_content") for answer in answers for said in answer),
+    )
+
+
+def read_tool(run: Mapping[str, Any]) -> ToolRun:
+    """The execution of a run of type ``tool``."""
+    output = _object(run, "outputs").get("output", run.get("outputs"))
+    said = chat_message(output) if isinstance(output, dict) and _is_message(output) else {"content": output}
+    given = (said.get("tool_call_id"), _object(run, "extra").get("tool_call_id"), _object(run, "inputs").get("id"))
+    identity = next((name for name in given if isinstance(name, str)), None)
+    name, error = run.get("name"), run.get("error")
+    content = said.get("content")
+    return ToolRun(
+        identity,
+        name if isinstance(name, str) else None,
+        content if isinstance(content, str) or content is None else encode(content).decode(),
+        written(error) if error else None,
+    )
+
+
+def chat_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message of LangChain, serialised in one of its ways, or of the OpenAI chat shape, as the latter."""
+    told = message.get("kwargs", message.get("data", message))
+    told = told if isinstance(told, dict) else {}
+    if "role" in told and "type" not in told and "kwargs" not in message:
+        return next(chat_messages(told), {"role": None})
+    identity = message.get("id")
+    kind = str(identity[-1]) if isinstance(identity, list) and identity else ""
+    kind = kind.removesuffix("Chunk").removesuffix("Message") or str(told.get("type") or message.get("type"))
+    made = next(chat_messages({"role": _ROLES.get(kind.lower(), kind.lower()), "content": told.get("content")}))
+    more = told.get("additional_kwargs")
+    more = more if isinstance(more, dict) else {}
+    if made["role"] == "assistant" and (calls := _calls(told, more)):
+        made["tool_calls"] = calls
+    if isinstance(more.get("function_call"), dict):
+        made["function_call"] = more["function_call"]
+    for source, key in (("reasoning_content", "reasoning_content"), ("refusal", "refusal")):
+        if isinstance(more.get(source), str):
+            made[key] = more[source]
+    for key in ("tool_call_id", "name"):
+        if isinstance(told.get(key), str) and (key == "tool_call_id" or made["role"] in ("tool", "function")):
+            made[key] = told[key]
+    if told.get("status") == "error":
+        made["is_error"] = True
+    return made
+
+
+def _calls(told: Mapping[str, Any], more: Mapping[str, Any]) -> list[Any]:
+    """The calls as the provider gave them, where the log holds that; else as LangChain read them, broken ones too."""
+    if isinstance(more.get("tool_calls"), list) and more["tool_calls"]:
+        return list(more["tool_calls"])
+    made = []
+    for call in [*_objects(told.get("tool_calls")), *_objects(told.get("invalid_tool_calls"))]:
+        function = {"name": call.get("name") or "", "arguments": call.get("args", "")}
+        made.append({"id": call.get("id"), "type": "function", "function": function})
+    return made
+
+
+def _messages(inputs: Mapping[str, Any]) -> list[dict[str, Any]]:
+    messages = inputs.get("messages", inputs.get("input"))
+    while isinstance(messages, list) and len(messages) == 1 and isinstance(messages[0], list):
+        messages = messages[0]
+    if isinstance(messages, list):
+        return [chat_message(message) for message in messages if isinstance(message, dict)]
+    prompts = inputs.get("prompts", messages)
+    texts = prompts if isinstance(prompts, list) else [prompts]
+    return [{"role": "user", "content": text} for text in texts if isinstance(text, str)]
+
+
+def _answers(outputs: Mapping[str, Any]) -> tuple[list[list[dict[str, Any]]], str | None]:
+    found: list[dict[str, Any]] = []
+    finish: Any = None
+    if isinstance(outputs.get("choices"), list):
+        choices = _objects(outputs["choices"])
+        found = [
+            chat_message({"role": "assistant", **choice["message"]})
+            for choice in choices
+            if isinstance(choice.get("message"), dict)
+        ]
+        finish = choices[0].get("finish_reason") if choices else None
+    elif isinstance(outputs.get("generations"), list):
+        made = (
+            outputs["generations"][0]
+            if outputs["generations"] and isinstance(outputs["generations"][0], list)
+            else outputs["generations"]
+        )
+        for generation in _objects(made):
+            message = generation.get("message")
+            text = {"role": "assistant", "content": written(generation.get("text"))}
+            found.append(chat_message(message) if isinstance(message, dict) else text)
+        told = _objects(made)[0] if _objects(made) else {}
+        finish = _inner(told, ("generation_info",), ("finish_reason", "stop_reason"))
+    elif isinstance(outputs.get("message"), dict):
+        found = [chat_message(outputs["message"])]
+    elif _is_message(outputs):
+        found = [chat_message(outputs)]
+    return [[message] for message in found], finish if isinstance(finish, str) else None
+
+
+def _is_message(value: Mapping[str, Any]) -> bool:
+    return (
+        "role" in value
+        or "kwargs" in value
+        or (value.get("type") in _ROLES and ("content" in value or "data" in value))
+    )
+
+
+def _usage(outputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    for place in (outputs, _object(outputs, "llm_output"), _object(_object(outputs, "message"), "kwargs")):
+        for key in ("usage_metadata", "usage", "token_usage"):
+            if isinstance(place.get(key), dict):
+                return dict(place[key])
+    for generation in _objects(_flat(outputs.get("generations"))):
+        message = _object(generation, "message")
+        told = message.get("kwargs", message)
+        if isinstance(told, dict) and isinstance(told.get("usage_metadata"), dict):
+            return dict(told["usage_metadata"])
+    return {}
+
+
+def _flat(value: Any) -> Any:
+    return value[0] if isinstance(value, list) and value and isinstance(value[0], list) else value
+
+
+def _settings(run: Mapping[str, Any]) -> dict[str, Any]:
+    extra = _object(run, "extra")
+    return {**_object(_metadata(run), "ls_invocation_params"), **_object(extra, "invocation_params")}
+
+
+def _metadata(run: Mapping[str, Any]) -> dict[str, Any]:
+    return _object(_object(run, "extra"), "metadata")
+
+
+def _object(place: Mapping[str, Any], key: str) -> dict[str, Any]:
+    found = loaded(place.get(key))
+    return found if isinstance(found, dict) else {}
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _inner(place: Mapping[str, Any], outer: tuple[str, ...], keys: tuple[str, ...]) -> Any:
+    return next(
+        (inner[key] for name in outer for inner in [_object(place, name)] for key in keys if inner.get(key)), None
+    )
+
+
+def _integer(place: Mapping[str, Any], *keys: str) -> int | None:
+    return next((place[key] for key in keys if type(place.get(key)) is int), None)
