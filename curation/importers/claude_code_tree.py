@@ -273,7 +273,7 @@ def _make_steps(nodes: dict[str, Node]) -> list[Step]:
                 before, hidden = hangs[node.parent]
                 gap = gap or hidden
         if node.value.get("isCompactSummary") is True or (
-            kind == "system" and node.value.get("subtype") in _BOUNDARIES
+            kind == "system" and name_of(node.value, "subtype") in _BOUNDARIES
         ):
             gap = True
         if before is not None and node.value.get("isApiErrorMessage") is True:

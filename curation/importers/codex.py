@@ -60,7 +60,7 @@ _PROVIDER = frozenset(
 def sniff(head: bytes) -> str:
     """Whether one of the first lines is of a rollout, or the first line is what rollouts once began with."""
     values = head_values(head)
-    if any(isinstance(value, dict) and value.get("type") in _LINES and "payload" in value for value in values):
+    if any(isinstance(value, dict) and _text(value, "type") in _LINES and "payload" in value for value in values):
         return "lines with type and payload of a Codex rollout"
     return "a session's first line with id, timestamp and instructions" if values[:1] and _is_first(values[0]) else ""
 

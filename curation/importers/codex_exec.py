@@ -218,11 +218,12 @@ class _Stream:
         for part in parts if isinstance(parts, list) else [parts]:
             said.say(part)
         said.say(item.get("aggregated_output"))
-        status, fault = item.get("status"), item.get("error")
+        status = item["status"] if isinstance(item.get("status"), str) else None
+        fault = item.get("error")
         words = fault.get("message") if isinstance(fault, dict) else fault
         error = None
         if words is not None or status in _FAILED:
-            error = MessageError(words if isinstance(words, str) else "", status if isinstance(status, str) else None)
+            error = MessageError(words if isinstance(words, str) else "", status)
         self._talk.answer(call_id, said, error, extra)
 
 

@@ -22,7 +22,7 @@ def problem_of(item: Any) -> tuple[str, str] | None:
     if not isinstance(item, dict) or not isinstance(item.get("type"), str):
         return "not_a_record", "an item is an object with a type"
     match item:
-        case {"type": "message", "role": role} if role not in ROLES:
+        case {"type": "message", "role": str(role)} if role not in ROLES:
             return "unknown_role", f"$.role is {role!r}; known: {', '.join(ROLES)}"
         case {"type": "message", "role": str(), "content": str() | list()}:
             return None
