@@ -181,7 +181,7 @@ def read_slices(path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Slice]:
         if member.key is None:
             code = "trailing_text" if member.piece.data else "truncated"
             refusal = _refusal(code, "the object of the results ends otherwise")
-            yield Slice(b"", place + 1, member.piece.offset, refusal)
+            yield member.piece._replace(place=place + 1, context=refusal)
         elif member.piece.place:
             place = member.piece.place
             yield member.piece._replace(context=header.context(member.piece.data))
