@@ -26,11 +26,23 @@ class Connection(sqlite3.Connection):
 
     blobs_opened = 0  # to be written: no trigger sees that
     _held = False
+    _judging = False
 
     def blobopen(self, *place: Any, readonly: bool = False, **more: Any) -> sqlite3.Blob:
         """A handle on one value, counted where it can be written to."""
         self.blobs_opened += not readonly
         return super().blobopen(*place, readonly=readonly, **more)
+
+    def create_function(self, *given: Any, **more: Any) -> None:
+        """Register a function that SQL may call."""
+        if not self._judging:
+            super().create_function(*given, **more)
+
+    def prepare_for_judging(self, prepare: "Prepare") -> None:
+        """Let the connection be prepared without functions: an index of a foreign image would call them."""
+        self._judging = True
+        prepare(self)
+        self._judging = False
 
     @contextmanager
     def taken_back(self) -> Iterator[None]:
@@ -129,8 +141,9 @@ def extended(expected: list[tuple[Any, ...]]) -> Judge:
 
 
 def restore_image(image: bytes, judge: Judge, prepare: Prepare | None = None) -> Connection:
-    """The database of an image that anyone may have written, its schema judged before anything of it runs or the
-    connection is prepared. Raises SnapshotError.
+    """The database of an image that anyone may have written, its schema judged before anything of it runs.
+
+    ``prepare`` gives the collations that its indexes need; its functions are left out. Raises SnapshotError.
     """
     if not image.startswith(HEADER) or len(image) < _JOURNAL_VERSIONS.stop:
         raise SnapshotError("the image is no SQLite database")
@@ -143,7 +156,7 @@ def restore_image(image: bytes, judge: Judge, prepare: Prepare | None = None) ->
         if objection:
             raise SnapshotError(f"the image {objection}")
         if prepare is not None:
-            prepare(connection)
+            connection.prepare_for_judging(prepare)
         damage = connection.read("PRAGMA integrity_check(1)")
         if damage != [("ok",)]:
             raise SnapshotError(f"the image is damaged: {damage[0][0]}")

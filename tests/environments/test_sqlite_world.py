@@ -35,6 +35,8 @@ WRITES = [
     call("tidy"),
     call("overdraw", order="o2"),
 ]
+SQL = {"type": "object", "properties": {"sql": {"type": "string"}}}
+WRITE = Tool("write", "", SQL, "write", lambda db, sql: db.execute(sql) and None)
 UNPLACED = [
     call("visit", page="home"),
     call("put_label", name="old", colour="green"),
@@ -248,27 +250,6 @@ def test_rows_that_no_key_places_are_never_kept_as_a_changeset(
         assert session.snapshot().form == PAGES
 
 
-def analyze(db: sqlite3.Connection) -> None:
-    db.execute("ANALYZE")
-
-
-def lengthen_notes(db: sqlite3.Connection) -> None:
-    db.execute(
-        "CREATE TEMP TRIGGER lengthen AFTER INSERT ON notes"
-        " BEGIN UPDATE notes SET text = text || '!' WHERE number = new.number; END"
-    )
-
-
-def test_what_prepared_triggers_write_is_in_a_snapshot(large_file: Path, blobs: MemoryBlobs) -> None:
-    world = shop(large_file, prepare=lengthen_notes)
-    with start(world, blobs) as session:
-        session.call([call("note", order="o2", text="soon")])
-        snapshot = session.snapshot()
-        assert snapshot.form == PAGES
-        with start(world, blobs, snapshot) as fork:
-            assert answers(fork, call("list_all")) == answers(session, call("list_all"))
-
-
 def test_figures_of_the_planner_are_never_kept_as_a_changeset(
     large_file: Path, tmp_path: Path, blobs: MemoryBlobs
 ) -> None:
@@ -276,13 +257,68 @@ def test_figures_of_the_planner_are_never_kept_as_a_changeset(
     shutil.copyfile(large_file, analyzed)
     with closing(sqlite3.connect(analyzed)) as db:
         db.execute("ANALYZE")
+    assert is_restored(shop(analyzed, tools=[WRITE]), blobs, "DELETE FROM labels", "ANALYZE") == PAGES
 
-    world = shop(analyzed, tools=[Tool("analyze", "", {"type": "object"}, "write", analyze)])
+
+def is_restored(world: SqliteWorld, blobs: MemoryBlobs, *writes: str) -> str:
+    """The form of a snapshot after some SQL, once it is known to restore."""
     with start(world, blobs) as session:
-        session.call([WRITES[0], call("analyze")])
+        session.call([call("write", sql=sql) for sql in writes])
         snapshot = session.snapshot()
         with start(world, blobs, snapshot) as fork:
             assert fork.state_digest() == session.state_digest()
+            assert answers(fork, call("list_all")) == answers(session, call("list_all"))
+    return snapshot.form
+
+
+def check_keys(db: sqlite3.Connection) -> None:
+    db.execute("PRAGMA foreign_keys = ON")
+
+
+def test_a_changeset_restores_beside_foreign_keys_and_leaves_them_on(large_file: Path, blobs: MemoryBlobs) -> None:
+    world = shop(large_file, prepare=check_keys, tools=[WRITE])
+    assert is_restored(world, blobs, "UPDATE orders SET qty = 9 WHERE id = 'o1'") == DELTA
+    with start(world, blobs) as session:
+        session.call(WRITES[:1])
+        with start(world, blobs, session.snapshot()) as fork:
+            assert "FOREIGN KEY" in answers(fork, call("note", order="nobody", text="?"))[0]
+
+
+def test_numbers_that_were_given_may_be_forgotten(large_file: Path, blobs: MemoryBlobs) -> None:
+    world = shop(large_file, tools=[WRITE])
+    assert is_restored(world, blobs, "UPDATE orders SET qty = 9", "DELETE FROM sqlite_sequence") == DELTA
+
+
+def test_changes_are_counted_from_the_last_whole_image(large_file: Path, blobs: MemoryBlobs) -> None:
+    world = shop(large_file, tools=[WRITE])
+    with start(world, blobs) as session:
+        session.call([call("write", sql="UPDATE ballast SET x = randomblob(1000)")])
+        whole = session.snapshot()
+        session.call(WRITES[:1])
+        changed = session.snapshot()
+    assert (whole.form, changed.form, changed.base) == (IMAGE, DELTA, whole.blob)
+    with start(world, blobs, changed) as fork:
+        assert fork.state_digest() == changed.digest
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"length": 2**60}, "the limit is"),
+        ({"length": -1}, "the limit is"),
+        ({"pages": [[-1, "AAAA"]]}, "lies outside"),
+        ({"pages": [[2**40, "AAAA"]]}, "lies outside"),
+        ({"pages": [["1", "AAAA"]]}, "cannot be read"),
+    ],
+)
+def test_pages_that_make_no_image_are_refused(
+    large: SqliteWorld, blobs: MemoryBlobs, changes: dict[str, object], why: str
+) -> None:
+    with start(large, blobs) as session:
+        session.call(UNPLACED[:1])
+        snapshot = session.snapshot()
+    with pytest.raises(SnapshotError, match=why):
+        start(large, blobs, delta_with(blobs, snapshot, **changes))
 
 
 def test_without_apsw_a_snapshot_is_the_pages_that_changed(
@@ -402,6 +438,41 @@ def test_an_image_with_what_runs_by_itself_is_refused(blobs: MemoryBlobs, script
         snapshot = session.snapshot()
     with pytest.raises(SnapshotError, match="another schema"):
         start(shop(), blobs, replace(snapshot, blob=blobs.put(foreign(script))))
+
+
+def test_an_index_that_hides_rows_is_damage(blobs: MemoryBlobs) -> None:
+    index = "CREATE INDEX by_colour ON labels (colour)"
+    with start(shop(tools=[WRITE]), blobs) as session:
+        session.call([call("write", sql=index)])
+        snapshot = session.snapshot()
+    hiding = f"{index} WHERE colour = 'no'; PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = '{index}'"
+    image = foreign(f"{hiding} WHERE name = 'by_colour'")
+    with pytest.raises(SnapshotError, match="damaged"):
+        start(shop(), blobs, replace(snapshot, blob=blobs.put(image)))
+    start(shop(), blobs, snapshot).close()
+
+
+def test_an_image_runs_no_function_of_the_user_s_own(blobs: MemoryBlobs) -> None:
+    ran: list[str] = []
+
+    def tell(text: str) -> str:
+        ran.append(text)
+        return text
+
+    def prepare(db: sqlite3.Connection) -> None:
+        db.create_function("tell", 1, tell, deterministic=True)
+
+    with sqlite3.connect(":memory:") as db:
+        prepare(db)
+        db.executescript(SCRIPT.read_text() + "CREATE INDEX told ON labels (tell(name))")
+        image = db.serialize()
+    db.close()
+    ran.clear()
+    with start(shop(), blobs) as session:
+        snapshot = session.snapshot()
+    with pytest.raises(SnapshotError, match="unknown function: tell"):
+        start(shop(prepare=prepare), blobs, replace(snapshot, blob=blobs.put(image)))
+    assert ran == []
 
 
 def test_a_world_with_its_own_trigger_and_view_restores(tmp_path: Path, blobs: MemoryBlobs) -> None:
