@@ -32,7 +32,7 @@ class Forked(NamedTuple):
     """An executed fork with what was confirmed of it and, where there is one, the snapshot it starts from.
 
     ``settled`` is the logical digest, without the trail of calls, after the last new call. ``accepted``: the task's
-    check passes there and did not before. ``way`` leads other worlds to its branch point, ``results`` are what its new
+    check passes there and failed before. ``way`` leads other worlds to its branch point, ``results`` are what its new
     calls were answered there. ``flaw`` says where the runs were not alike ("2 of 3"); such a fork is stored
     with a failed execution.
     """
@@ -54,14 +54,17 @@ class Forked(NamedTuple):
 
 
 class _Branch(NamedTuple):
-    """The branch point as the first world found it: how the others get there, and what was confirmed on the way."""
+    """The branch point as the first world found it: how the others get there, and what was confirmed on the way.
+
+    ``unmet``: the task's check says there that the task is not done.
+    """
 
     way: Way
     restore: Restore
     objects: tuple[Object, ...]
     position: int
     steps: tuple[Step, ...]
-    passed: bool
+    unmet: bool
 
 
 def execute(plan: Plan, worlds: Sequence[World], blobs: Blobs) -> Forked | Refusal:
@@ -83,7 +86,7 @@ def execute(plan: Plan, worlds: Sequence[World], blobs: Blobs) -> Forked | Refus
     trajectory = _record(plan, branch.restore, agreement.run.results)
     identity = trajectory_id(trajectory)
     checked = agreement.run.checked
-    accepted = agreement.complete and checked is not None and checked.result == "passed" and not branch.passed
+    accepted = agreement.complete and checked is not None and checked.result == "passed" and branch.unmet
     verifications = (
         *_inherited(plan.parent, branch.position, identity),
         *(verification_of(identity, step, spec) for step in branch.steps),
@@ -170,7 +173,7 @@ def _reach(plan: Plan, world: World, blobs: Blobs) -> _Branch:
         objects = (make_object("snapshot", encode(snapshot)), *kept)
         restore = Restore("replayed_prefix" if walked else "snapshot", spec.name, objects[0].id, walked)
         way = way._replace(start=snapshot, position=way.point)
-    return _Branch(way, restore, objects, arrival.position, arrival.steps, checked.result == "passed")
+    return _Branch(way, restore, objects, arrival.position, arrival.steps, checked.result in ("failed", "partial"))
 
 
 def _snapshot(session: Session) -> Snapshot | None:

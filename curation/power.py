@@ -19,8 +19,8 @@ from schemas.trajectory import Author, Reads, ToolCall
 
 CheckName = Literal["no_error", "match", "step", "task"]
 CHECKS: tuple[CheckName, ...] = get_args(CheckName)
-"""Executed without an error; answered and changing the state as the right call; the task's check passes directly after
-the call and did not before; it passes after the rest of the run as well."""
+"""Executed without an error; answered and changing the state as the right call; where the task's check fails before the
+right call and passes directly after it, it passes directly after the wrong one; it passes after the rest of the run."""
 
 MAX_VALUES = 64  # of one argument that are tried on one call
 PREFIX = "placebo."  # of the names of the rules that measure

@@ -27,7 +27,10 @@ class Probed(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """A right call of a run: where it stands, the state it met, what it gave, and whether the check passed before."""
+    """A right call of a run: where it stands, the state it met and what it gave.
+
+    ``accepted``: with its message the check passes, and did not before.
+    """
 
     message: int
     position: int
@@ -35,7 +38,7 @@ class _Place(NamedTuple):
     snapshot: Snapshot
     right: CallResult
     settled: str
-    passed: bool
+    accepted: bool = False
 
 
 class _Run(NamedTuple):
@@ -88,13 +91,20 @@ def _reproduce(run: _Run, chosen: Mapping[str, Sequence[ToolCall]]) -> tuple[_Pl
 
 
 def _places(run: _Run, session: Session, chosen: Mapping[str, Sequence[ToolCall]]) -> Iterator[_Place]:
-    for index, message in enumerate(run.trajectory.messages):
+    messages, answers = run.trajectory.messages, answers_of(run.trajectory)
+    for index, message in enumerate(messages):
+        places: list[_Place] = []
         for position, call in enumerate(message.tool_calls):
             snapshot = session.snapshot() if call.uid in chosen else None
             (right,) = session.call((call,), run.clocks.at(index))
             if snapshot is not None:
-                before = _check(run, snapshot, run.trajectory.messages[:index]).result == "passed"
-                yield _Place(index, position, call, snapshot, right, session.settled_digest(), before)
+                places.append(_Place(index, position, call, snapshot, right, session.settled_digest()))
+        if places:
+            until = 1 + max(answers[call.uid] for call in message.tool_calls if call.uid in answers)
+            before = _check(run, places[0].snapshot, messages[:index]).result
+            after = _check(run, session.snapshot(), messages[:until]).result
+            for place in places:
+                yield place._replace(accepted=before in ("failed", "partial") and after == "passed")
 
 
 def _probe(run: _Run, place: _Place, wrong: ToolCall) -> Probe | None:
@@ -117,16 +127,20 @@ def _executed(run: _Run, place: _Place, wrong: ToolCall) -> Probe | None:
         beside = messages[place.message].tool_calls[place.position + 1 :]
         if not _go_on(run, session, ((place.message, call) for call in beside), given):
             return made
-        if not place.passed:
+        if place.accepted:
             until = 1 + max(index for uid, index in answers_of(run.trajectory).items() if uid in given)
             step = _check(run, session.snapshot(), _spliced(messages[:until], wrong, given))
-            passed["step"] = step.result == "passed"
+            passed |= _verdict("step", step)
         if not _go_on(run, session, _calls(messages, place.message + 1), given):
             return made
         checked = _check(run, session.snapshot(), _spliced(messages, wrong, given))
-    if checked.result in ("passed", "failed", "partial"):
-        passed["task"] = checked.result == "passed"
+    passed |= _verdict("task", checked)
     return made._replace(reads=checked.reads)
+
+
+def _verdict(name: CheckName, checked: CheckResult) -> dict[CheckName, bool]:
+    """Whether a check passes, nothing where it cannot tell."""
+    return {name: checked.result == "passed"} if checked.result in ("passed", "failed", "partial") else {}
 
 
 def _matches(session: Session, result: CallResult, place: _Place) -> bool:

@@ -27,6 +27,8 @@ class Unsnapped(ToolSession[Parcels]):
             return CheckResult("unknown", reads=())
         last = messages[-1]
         met = task.id in text_of(last.content) and last.role == task.variant
+        if not met and task.namespace == "unsure":
+            return CheckResult("unknown", reads=())
         return CheckResult("passed" if met else "failed", f"{len(messages)} messages", ("state", "hidden_answer"))
 
 

@@ -154,6 +154,13 @@ def test_a_world_that_goes_on_is_not_checked(fork: Fork) -> None:
         assert sorted({item.layer for item in made(recovery).verifications}) == layers
 
 
+def test_a_check_that_could_not_tell_before_does_not_say_that_the_correction_made_it_pass(fork: Fork) -> None:
+    attempt = record(REQUEST, LOOK, KIEL, LOOK_NOWHERE, UNKNOWN)
+    attempt = msgspec.structs.replace(attempt, task=Task("unsure", "Kiel", "tool"))
+    (_, recovery), _, _ = fork("Replayed", attempt, ("find", {"order": "O-1004", "part": "city"}))
+    assert {item.layer for item in made(recovery).verifications} == {"execution"}
+
+
 def test_in_the_present_state_nothing_of_the_record_is_done_twice(tmp_path: Path, fork: Fork) -> None:
     attempt = live(tmp_path / "depot.json", WRONG, SENT_WRONG, LOOK_NOWHERE, UNKNOWN)
     (_, recovery), _, _ = fork("Live", attempt, LOOK)

@@ -47,7 +47,7 @@ def test_what_each_check_lets_by(measured: tuple[Store, PowerResult]) -> None:
     assert found["match", "book"] == (0, 2)
     assert found["task", "get_stock"] == (1, 1), "the booking after it is still the right one"
     assert found["task", "book"] == (0, 2)
-    assert found["step", "get_stock"] == (0, 1)
+    assert ("step", "get_stock") not in found, "the check does not pass after the right look-up either"
     assert found["step", "book"] == (0, 2)
     for share in (*result.totals, *result.by_effect, *result.by_tool):
         assert 0 <= share.low <= share.rate <= share.high <= 1
@@ -91,7 +91,7 @@ def test_what_is_measured_says_nothing_of_the_decision(measured: tuple[Store, Po
     store, _ = measured
     stored = store.sql("SELECT count(*) AS n FROM verifications WHERE starts_with(author_name, 'placebo.')")
     held = store.sql("SELECT count(*) AS n FROM effective_verifications WHERE layer = 'step'")
-    assert (stored["n"].to_pylist(), held["n"].to_pylist()) == ([3 * 4], [0])
+    assert (stored["n"].to_pylist(), held["n"].to_pylist()) == ([3 * 4 - 1], [0])
 
 
 def test_a_run_that_does_not_pass_its_own_check_here_says_nothing_of_checks(tmp_path: Path) -> None:
@@ -106,6 +106,15 @@ def test_a_run_that_does_not_pass_its_own_check_here_says_nothing_of_checks(tmp_
     result = measure_power(store, "booking")
     assert (result.known_right, result.calls, result.probed) == (3, 4, 3)
     assert result.unprobed == {"not_reproduced": 1}
+
+
+def test_a_step_is_measured_where_the_right_call_makes_the_check_pass(tmp_path: Path) -> None:
+    """After the booking the check passes already, so that a wrong look-up says nothing of it."""
+    after = ("after", "Book 1 A17, then look at B17.", {"A17": 1}, [book("A17"), look("B17")])
+    found = counts(measure_power(replayed(tmp_path, [after, *RUNS[1:]]), "booking").by_tool)
+    assert found["task", "get_stock"] == (1, 1)
+    assert ("step", "get_stock") not in found
+    assert found["step", "book"] == (0, 2)
 
 
 def test_a_measurement_is_of_the_world_it_was_made_in(tmp_path: Path) -> None:
