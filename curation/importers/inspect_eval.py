@@ -51,6 +51,7 @@ _HEADER = ("status", "eval", "plan")
 _MEMBERS = ("header.json", "_journal/start.json")
 _FIRST = (b"header.json", b"_journal/", b"samples/")
 _LETTERS: dict[Any, Result] = {"C": "passed", "I": "failed", "P": "partial"}
+_EXACT = 2**53  # larger numbers are no score that a column can hold
 _FAULTS = frozenset(("grader_failed", "scoring_failed"))
 _LIMITS: dict[str, Stop] = {
     "context": "context_length",
@@ -410,7 +411,8 @@ def _verdict(score: Any) -> _Verdict:
             return _Verdict("passed" if value else "failed")
         case int() | float():
             known: Result = "passed" if value == 1 else "failed" if value == 0 else "partial"
-            return _Verdict(known if 0 <= value <= 1 else "unknown", value, NUMBER_RULE)
+            score = value if abs(value) < _EXACT else None
+            return _Verdict(known if 0 <= value <= 1 else "unknown", score, NUMBER_RULE)
     return _Verdict("unknown", rule=UNKNOWN_RULE)
 
 

@@ -259,6 +259,7 @@ def test_a_start_state_and_arguments_are_told_apart_without_being_told(tmp_path:
         ({"m": {"value": 0.0}}, ("failed", 0.0, NUMBER_RULE)),
         ({"m": {"value": 0.25}}, ("partial", 0.25, NUMBER_RULE)),
         ({"m": {"value": 7}}, ("unknown", 7, NUMBER_RULE)),
+        ({"m": {"value": 10**400}}, ("unknown", None, NUMBER_RULE)),
         ({"m": {"value": "great"}}, ("unknown", None, UNKNOWN_RULE)),
         ({"m": {"value": {"a": 1, "b": 0}}}, ("unknown", None, UNKNOWN_RULE)),
         ({"m": {"value": [1, 0]}}, ("unknown", None, UNKNOWN_RULE)),
