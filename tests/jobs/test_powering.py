@@ -7,12 +7,15 @@ import pytest
 
 from curation.jobs.placebos import read_rates
 from curation.jobs.powering import PowerResult, measure_power
+from curation.power import values_of, wrong_calls
 from curation.store import Store
 from curation.store.supersede import superseding
 from environments.booking import Booking
+from schemas.canonical import raw
 from schemas.statements import Power, Verification
 from schemas.trajectory import Author
 from tests.jobs.booked import book, look, replayed
+from tests.records import call
 
 RUNS = [
     ("one", "Is there B17? Book 1 B17 then.", {"B17": 1}, [look("B17"), book("B17")]),
@@ -115,6 +118,14 @@ def test_a_step_is_measured_where_the_right_call_makes_the_check_pass(tmp_path: 
     assert found["task", "get_stock"] == (1, 1)
     assert ("step", "get_stock") not in found
     assert found["step", "book"] == (0, 2)
+
+
+def test_a_wrong_call_satisfies_the_schema_of_its_tool() -> None:
+    right, other = (call(1, 0, "book", {"sku": "A17", "qty": qty}) for qty in (1, 0))
+    schema = raw({"type": "object", "properties": {"qty": {"type": "integer", "minimum": 1}}})
+    values = values_of([right, other])
+    assert len(wrong_calls(right, values, None, 3, "")) == 1
+    assert wrong_calls(right, values, schema, 3, "") == ()
 
 
 def test_a_measurement_is_of_the_world_it_was_made_in(tmp_path: Path) -> None:

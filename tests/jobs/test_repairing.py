@@ -10,9 +10,9 @@ from curation.jobs.powering import measure_power
 from curation.jobs.repairing import repair_attempts
 from curation.proposals import ProposalLine, read_calls
 from curation.store import Store
-from schemas.statements import Power, Verification
+from schemas.statements import Finding, Power, Verification
 from schemas.trajectory import Author, Reads
-from tests.jobs.booked import book, replayed
+from tests.jobs.booked import book, look, replayed
 from tests.jobs.test_powering import RUNS
 
 MISREAD = ("misread", "Book 1 B17 please.", {"B17": 1}, [book("B18")])
@@ -46,6 +46,17 @@ def test_right_calls_that_repair_could_never_make_are_counted(tmp_path: Path) ->
 def test_a_failed_attempt_has_no_call_that_is_known_to_be_right(tmp_path: Path) -> None:
     result = repair_attempts(replayed(tmp_path, [MISREAD]), "booking")
     assert (result.known_right, result.false_correction_rate, result.false_refusal_rate) == (0, None, None)
+
+
+def test_a_call_that_failed_or_that_a_person_objects_to_is_not_known_to_be_right(tmp_path: Path) -> None:
+    calls = [look("Z99"), look("B17"), book("B17")]
+    store = replayed(tmp_path, [("tries", "Is there Z99 or B17? Book 1 B17.", {"B17": 1}, calls)])
+    assert repair_attempts(store, "booking").known_right == 2
+    identity = store.sql("SELECT trajectory_id AS t FROM attempts")["t"][0].as_py()
+    batch = store.batch()
+    batch.add_statement(Finding(identity, 3, "tool_choice", Author("human", "Ada"), "needless", "3.0"))
+    store.write(batch)
+    assert repair_attempts(store, "booking").known_right == 1
 
 
 def test_the_checks_of_forks_name_what_was_measured_before_or_after_them(tmp_path: Path) -> None:

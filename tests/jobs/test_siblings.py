@@ -10,12 +10,14 @@ import pytest
 from builders.build import build
 from curation.diagnosis.evidence import Case
 from curation.jobs.repairing import RepairResult, repair_attempts
+from curation.jobs.replaying import replay_attempts
 from curation.proposals import Proposal
 from curation.siblings import Sibling, propose_from
 from curation.store import Store
 from schemas.statements import Annotation, Execution, Finding, Verification
 from schemas.trajectory import Author, decode
-from tests.jobs.booked import Call, book, look, replayed
+from tests.ingest.logs import import_lines, new_store
+from tests.jobs.booked import TOOLS, Call, book, lines, look, replayed
 from tests.records import record
 
 EITHER = "Book 1 B17 or B18, whichever lies in Shanghai."
@@ -126,6 +128,16 @@ def test_a_sibling_that_was_told_more_makes_no_pair(tmp_path: Path) -> None:
     refused = build(store, None, tmp_path / "rows").kinds["preference"].refused
     assert refused["corrector_saw_more"] == 1
     assert rows(tmp_path / "rows", "preference") == []
+
+
+def test_an_attempt_that_was_offered_other_tools_is_no_sibling(tmp_path: Path) -> None:
+    both = [(f"run {at}", EITHER, {"B18": 1}, [book(sku)]) for at, sku in enumerate(("B17", "B18"))]
+    mine, theirs = lines(both)
+    store = new_store(tmp_path)
+    import_lines(store, tmp_path, [mine, {**theirs, "tools": TOOLS[1:]}])
+    replay_attempts(store, "booking")
+    object_to(store, "run 0")
+    assert repair_attempts(store, "booking").proposed == 0
 
 
 CONFIRMED = Execution("booking@1", match="equal_bytes", status="ok")
