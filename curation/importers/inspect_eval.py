@@ -7,27 +7,21 @@ error, or whose scorer failed, has no known outcome. An archive that is still be
 journal has.
 """
 
-from collections.abc import Iterable, Iterator
-from io import BytesIO
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET
 
-from curation.importers.archive import Archive, ArchiveError, Entry
 from curation.importers.aside import Aside
-from curation.importers.face import MAX_RECORD_BYTES, Fact, Importer, Parsed, RefusedError, Slice
+from curation.importers.face import Fact, Importer, Parsed, RefusedError, Slice
 from curation.importers.heads import head_value
 from curation.importers.inspect_messages import Sample, Turn, read_events, read_sample, usage_of
-from curation.importers.json_members import Member, read_members, split_members
+from curation.importers.inspect_slices import ZIP, read_slices
 from schemas import canonical
 from schemas.objects import Object, tools_object
 from schemas.side_file import Index
 from schemas.statements import Result, Stop
 from schemas.trajectory import Attempt, Budget, Conditions, Json, Task, Trajectory, Usage
-
-MAX_HEADER_BYTES = 16 * 2**20
 
 STOP_RULE = "inspect.stop@1"
 NUMBER_RULE = "inspect.number@1"
@@ -47,8 +41,6 @@ FILLS = {
     "branch": "side file",
 }
 
-_HEADER = ("status", "eval", "plan")
-_MEMBERS = ("header.json", "_journal/start.json")
 _FIRST = (b"header.json", b"_journal/", b"samples/")
 _LETTERS: dict[Any, Result] = {"C": "passed", "I": "failed", "P": "partial"}
 _EXACT = 2**53  # larger numbers are no score that a column can hold
@@ -130,102 +122,13 @@ class _Verdict(NamedTuple):
 
 def sniff(head: bytes) -> str:
     """Whether the head is a zip whose first member is one of Inspect's, or an object with the spec of an evaluation."""
-    if head.startswith(b"PK\x03\x04"):
+    if head.startswith(ZIP):
         name = head[30 : 30 + int.from_bytes(head[26:28], "little")]
         return "an archive with header.json, _journal or samples" if name.startswith(_FIRST) else ""
     value = head_value(head)
     spec = value.get("eval") if isinstance(value, dict) else None
     fits = isinstance(spec, dict) and "task" in spec and not {"run_id", "eval_id", "task_id"}.isdisjoint(spec)
     return "an object with eval, the spec of an evaluation" if fits else ""
-
-
-def read_slices(path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Slice]:
-    """Each sample of a log, with the log's header as its context."""
-    with path.open("rb") as file:
-        packed = file.read(4) == b"PK\x03\x04"
-    found = False
-    for piece in _unpacked(path, limit) if packed else _listed(path, limit):
-        found = True
-        yield piece
-    if not found:
-        words = "the log holds no samples: log_samples was off, or it is a header alone"
-        yield Slice(b"", 1, 0, _refusal("not_a_record", words))
-
-
-def _listed(path: Path, limit: int) -> Iterator[Slice]:
-    header = _header(_until_samples(read_members(path, _HEADER, ("samples",), limit=MAX_HEADER_BYTES)))
-    last = 0
-    for member in read_members(path, (), ("samples",), limit):
-        piece = member.piece
-        if member.key is None:
-            code = "trailing_text" if piece.data else "truncated"
-            yield piece._replace(place=last + 1, context=_refusal(code, "the object of the log ends otherwise"))
-        elif piece.place or piece.data not in (b"null", b""):
-            last = piece.place
-            yield piece._replace(context=header)
-
-
-def _until_samples(members: Iterable[Member]) -> Iterator[Member]:
-    """The header's members; the samples come behind it in what Inspect writes, and are read only once."""
-    seen = set()
-    for member in members:
-        if member.key == "samples" and "eval" in seen:
-            return
-        seen.add(member.key)
-        yield member
-
-
-def _unpacked(path: Path, limit: int) -> Iterator[Slice]:
-    try:
-        with Archive(path) as archive:
-            entries = {entry.name: entry for entry in archive.entries()}
-            header = _archived_header(archive, entries)
-            samples = (entry for name, entry in entries.items() if name.startswith("samples/"))
-            for place, entry in enumerate(samples, 1):
-                yield _unpack(archive, entry, limit, place, header)
-    except ArchiveError as error:
-        yield Slice(b"", 1, 0, _refusal("unsafe_archive", str(error)))
-
-
-def _unpack(archive: Archive, entry: Entry, limit: int, place: int, header: bytes) -> Slice:
-    if not entry.name.endswith(".json") or "_epoch_" not in entry.name.rpartition("/")[2]:
-        words = f"{entry.name!r} is a piece of a sample: write the log with whole samples, one member each"
-        return Slice(b"", place, entry.offset, _refusal("not_a_record", words))
-    try:
-        return Slice(archive.read(entry, limit), place, entry.offset, header)
-    except ArchiveError as error:
-        return Slice(b"", place, entry.offset, _refusal("unsafe_archive", str(error)))
-
-
-def _archived_header(archive: Archive, entries: dict[str, Entry]) -> bytes:
-    name = next((name for name in _MEMBERS if name in entries), None)
-    if name is None:
-        return _refusal("not_a_record", f"the archive holds neither {' nor '.join(_MEMBERS)}")
-    try:
-        data = archive.read(entries[name], MAX_HEADER_BYTES)
-    except ArchiveError as error:
-        return _refusal("unsafe_archive", str(error))
-    if data is None:
-        return _refusal("too_large", f"{name} is over the limit of {MAX_HEADER_BYTES} bytes")
-    return _header(split_members(BytesIO(data), _HEADER))
-
-
-def _header(members: Iterable[Member]) -> bytes:
-    """The members of a header that say which attempts these are, as one object, each as it was written."""
-    parts: dict[str, bytes] = {}
-    for member in members:
-        if member.key not in _HEADER:
-            continue
-        if member.piece.data is None:
-            return _refusal("too_large", f"$.{member.key} is over the limit of {MAX_HEADER_BYTES} bytes")
-        if member.key in parts:
-            return _refusal("duplicate_key", f"$.{member.key} stands twice")
-        parts[member.key] = member.piece.data
-    return b"{%s}" % b",".join(b'"%s":%s' % (key.encode(), data) for key, data in parts.items())
-
-
-def _refusal(code: str, words: str) -> bytes:
-    return canonical.encode({"eval": {"task": ""}, "refused": [code, words]})
 
 
 def _parse(data: bytes) -> tuple[Any, int]:
