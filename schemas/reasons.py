@@ -29,6 +29,9 @@ QUARANTINE: dict[str, Reason] = {
     ),
     "not_a_record": Reason("The item is not of this format's shape.", "Name the right --format, or mend the item."),
     "unknown_role": Reason("A message has a role this format does not define.", "Map the role before importing."),
+    "no_call": Reason(
+        "A message is a call by its role, but its text holds none.", "Write calls as JSON with a name and arguments."
+    ),
     "bad_side_keys": Reason("The keys that say which attempt this is are of a wrong type.", "Mend the inline keys."),
     "repeated_id": Reason(
         "Two entries of a session have one id and say different things.", "Mend the log: an id stands for one entry."
@@ -79,6 +82,10 @@ WARNINGS: dict[str, Reason] = {
     "lossy_stream": Reason(
         "The stream tells of commands and words, but not of the request, the tools and what exactly the model wrote.",
         "Import the rollout file of the same session instead.",
+    ),
+    "nulls_left_out": Reason(
+        "Nulls in the arguments of calls were left out: a columnar file fills in the keys of all other calls.",
+        "Write arguments as text, so that a columnar file keeps them as they are.",
     ),
     "surrogates_replaced": Reason("Lone surrogate escapes became U+FFFD.", "The raw line is kept."),
 }

@@ -11,7 +11,12 @@ _LARGE = 32 * 2**20  # bytes from which on reading in several processes saves ti
 
 
 def import_(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Log files, or folders of them.", exists=True)],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH", help="Log files, folders of them, or data sets: hf:OWNER/NAME[:SPLIT], hf:FOLDER."
+        ),
+    ],
     format_: Annotated[str, typer.Option("--format", help="auto decides by content, or a format's name.")] = "auto",
     manifest: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="Side file: what the log does not say, in JSONL.")
@@ -36,8 +41,9 @@ def import_(
     from curation.cli.options import open_store
     from curation.cli.output import finish
     from curation.errors import UsageError
+    from curation.hub import find_all
     from curation.importers.side_file import SideFile
-    from curation.ingest import IngestOptions, find_sources, ingest
+    from curation.ingest import IngestOptions, ingest
     from curation.prepared import Reading
     from curation.readers import Readers
 
@@ -45,7 +51,7 @@ def import_(
         raise UsageError(f"--attempts {attempts!r}: give log (identical rows are one try) or order (each is its own)")
     started = time.monotonic()
     side = SideFile(manifest) if manifest else None
-    sources = find_sources(paths, format_)
+    sources = find_all(paths, format_)
     large = sum(source.path.stat().st_size for source in sources.files) > _LARGE
     options = IngestOptions(
         Reading(side, namespace, run),

@@ -11,6 +11,7 @@ from curation.importers import (
     codex,
     codex_exec,
     harbor,
+    hf_rows,
     inspect_eval,
     langsmith,
     mini_swe_agent,
@@ -19,6 +20,7 @@ from curation.importers import (
     openhands,
     openinference,
     otel_genai,
+    sharegpt,
     swe_agent,
     tau2,
     tau_bench,
@@ -38,6 +40,7 @@ IMPORTERS: dict[str, Importer] = {
         codex,
         codex_exec,
         harbor,
+        hf_rows,
         inspect_eval,
         langsmith,
         mini_swe_agent,
@@ -46,11 +49,12 @@ IMPORTERS: dict[str, Importer] = {
         openhands,
         openinference,
         otel_genai,
+        sharegpt,
         swe_agent,
         tau2,
         tau_bench,
     )
-}
+} | {sharegpt.USER_ANSWERS.name: sharegpt.USER_ANSWERS}
 
 
 def find(name: str) -> Importer:
