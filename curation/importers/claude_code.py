@@ -87,6 +87,7 @@ def _build(lines: list[SessionLine], data: bytes, piece: Slice, replaced: int) -
             line = leaf.leaf.line
             yield Rejected(error.code, error.detail, line.data, line.number, piece.offset + line.offset, _part(leaf))
             continue
+        _warn(tree, path, run.aside)
         yield Parsed(
             run.trajectory(names[leaf]),
             data,
@@ -96,7 +97,7 @@ def _build(lines: list[SessionLine], data: bytes, piece: Slice, replaced: int) -
             objects=tuple(run.aside.objects),
             facts=facts,
             replaced=replaced,
-            warnings=(*run.aside.codes(), *_warnings(tree, path)),
+            warnings=run.aside.codes(),
             part=_part(leaf),
         )
 
@@ -129,14 +130,14 @@ def _branch(path: list[Step], run: "_Run", heirs: dict[Step, Step], names: dict[
     return ()
 
 
-def _warnings(tree: Tree, path: list[Step]) -> Iterator[str]:
+def _warn(tree: Tree, path: list[Step], aside: Aside) -> None:
     nodes = [node for step in path for node in step.nodes]
     if any(node.lost for node in nodes):
-        yield "dangling_parent"
+        aside.warnings.append("dangling_parent")
     if any(node.flat for node in nodes):
-        yield "parents_unknown"
+        aside.warnings.append("parents_unknown")
     if tree.repeated:
-        yield "repeated_lines"
+        aside.warnings.append("repeated_lines")
 
 
 class _Run:

@@ -72,7 +72,7 @@ def _is_first(value: Any) -> bool:
 class _Entry(NamedTuple):
     """An item of the conversation; without one the context of a turn, a gap in what is logged, or that a turn ended.
 
-    ``unread``: there is a gap because lines could not be read.
+    ``unread``: there is a gap because lines could not be read. ``size`` counts the bytes of all lines up to it.
     """
 
     line: SessionLine
@@ -81,6 +81,7 @@ class _Entry(NamedTuple):
     context: dict[str, Any] | None = None
     gap: bool = False
     unread: bool = False
+    size: int = 0
 
 
 @dataclass(slots=True)
@@ -98,12 +99,6 @@ class _Path:
     def end(self) -> int:
         """The number of the line where it ends."""
         return self.entries[-1].line.number if self.entries else 1
-
-    @property
-    def size(self) -> int:
-        """The bytes of its lines."""
-        lines = {entry.line.number: len(entry.line.data) for entry in self.entries}
-        return sum(lines.values())
 
 
 class _Session:
@@ -174,7 +169,9 @@ class _Session:
         if entry.item is not None:
             self._last_item = len(self._now.entries)
             self._now.stop, self._now.stop_text = "unknown", None
-        self._now.entries.append(entry)
+        before = self._now.entries[-1] if self._now.entries else None
+        fresh = 0 if before is not None and before.line is entry.line else len(entry.line.data)
+        self._now.entries.append(entry._replace(size=fresh + (0 if before is None else before.size)))
 
     def _compact(self, line: SessionLine, payload: dict[str, Any]) -> None:
         """What the model saw from here on: the messages that were put in place of the history, as far as they are new.
@@ -242,7 +239,7 @@ class _Session:
         path = self._now
         if path.parent is not None and not any(entry.item for entry in path.entries[path.shared :]):
             return False
-        self._room -= path.size
+        self._room -= path.entries[-1].size if path.entries else 0
         if self._room < 0:
             words = f"all runs of a session may hold {MAX_COPIED_BYTES} bytes, or its lines {MAX_COPIES} times"
             self.refused.append((path.entries[-1].line, "too_large", words))

@@ -99,7 +99,8 @@ def _problem_of(value: Any) -> tuple[str, str] | None:
 
 
 def _attempt(thread: _Thread, name: str, data: bytes, piece: Slice, replaced: int) -> Parsed:
-    aside = Aside(replaced=replaced, warnings=["lossy_stream"])
+    aside = Aside(replaced=replaced)
+    aside.warnings.append("lossy_stream")
     stream = _Stream(aside)
     for line in thread.lines:
         stream.read(line.value)
