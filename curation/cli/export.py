@@ -22,8 +22,5 @@ def export(
     from curation.cli.options import open_store
     from curation.cli.output import finish
     from curation.jobs.exporting import export_trajectories
-    from curation.store.lookup import resolve_trajectory
 
-    opened = open_store(store)
-    found = [resolve_trajectory(opened, identity) for identity in identities]
-    finish(export_trajectories(opened, found, format_, out), as_json=as_json)
+    finish(export_trajectories(open_store(store), identities, format_, out), as_json=as_json)

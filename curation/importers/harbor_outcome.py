@@ -83,7 +83,8 @@ class Raised(msgspec.Struct):
 
 def outcome_facts(verdict: Verdict | None, raised: Raised | None, valid: bool | None) -> tuple[Fact, ...]:
     """The outcome, and each reward where there are several; ``valid``: what the harness itself says of the rewards."""
-    rewards = {name: value for name, value in (verdict.rewards if verdict else None) or {}.items() if value is not None}
+    given = (verdict.rewards if verdict else None) or {}
+    rewards = {name: value for name, value in given.items() if value is not None}
     several = tuple(Fact(f"reward.{name}", value) for name, value in rewards.items()) if len(rewards) > 1 else ()
     if not rewards or valid is False or (valid is None and raised is not None and raised.exception_type not in _GRADED):
         return (Fact("outcome", "unknown", "rule", OUTCOME_RULE), *several)

@@ -11,6 +11,7 @@ from curation.errors import UsageError
 from curation.exporters import atif, openai_chat
 from curation.exporters.known import Known
 from curation.store import Store
+from curation.store.lookup import resolve_trajectory
 from schemas.canonical import digest
 from schemas.statements import Annotation, Verification
 from schemas.trajectory import Trajectory
@@ -26,23 +27,23 @@ class ExportResult(msgspec.Struct):
     files: list[str]
 
 
-def export_trajectories(store: Store, identities: Sequence[str], name: str, folder: Path) -> ExportResult:
-    """Write records in a format into a folder, under names of their own ids or of what is in them.
+def export_trajectories(store: Store, names: Sequence[str], form: str, folder: Path) -> ExportResult:
+    """Write records into a folder, in files that are named by their own ids or by what is in them.
 
-    Raises UsageError for a format that cannot be written, CurationError where a record cannot be or a package is
-    missing, OSError where the folder cannot be written.
+    ``names`` are ids (perhaps shortened) of trajectories or attempts, or runs. Raises UsageError for a format that
+    cannot be written, NotFoundError, CurationError where a record cannot be written or a package is missing, OSError.
     """
-    if name not in _WRITERS:
-        raise UsageError(f"cannot write {name!r}; formats: {', '.join(_WRITERS)}")
-    unique = list(dict.fromkeys(identities))
-    known = [_known(store, identity, trajectory) for identity, trajectory in store.trajectories(unique)]
+    if form not in _WRITERS:
+        raise UsageError(f"cannot write {form!r}; formats: {', '.join(_WRITERS)}")
+    identities = list(dict.fromkeys(resolve_trajectory(store, name) for name in names))
+    known = [_known(store, identity, trajectory) for identity, trajectory in store.trajectories(identities)]
     folder.mkdir(parents=True, exist_ok=True)
     files = []
-    for path, data in _WRITERS[name](known):
+    for path, data in _WRITERS[form](known):
         target = folder / path
         target.write_bytes(data)
         files.append(target.as_posix())
-    return ExportResult(name, len(known), files)
+    return ExportResult(form, len(known), files)
 
 
 def _write_atif(known: Sequence[Known]) -> Iterator[tuple[str, bytes]]:
@@ -61,7 +62,6 @@ _WRITERS: Mapping[str, Callable[[Sequence[Known]], Iterator[tuple[str, bytes]]]]
     "atif": _write_atif,
     "openai-chat": _write_chats,
 }
-FORMATS = tuple(_WRITERS)
 
 
 def _known(store: Store, identity: str, trajectory: Trajectory) -> Known:

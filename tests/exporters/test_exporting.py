@@ -1,0 +1,224 @@
+"""``curate export``: what was written is read again as the same records."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from curation.errors import UsageError
+from curation.importers import atif, formats
+from curation.importers.face import Parsed
+from curation.jobs.exporting import export_trajectories
+from curation.store import Store
+from schemas.trajectory import trajectory_id
+from tests.cli.test_store_verbs import curate, refused, result
+from tests.eight import lines
+from tests.importers.atif_runs import FULL, act, call, document, say
+from tests.importers.atif_runs import result as told
+from tests.importers.reading import accepted, answer, ask, chat
+from tests.importers.reading import call as chat_call
+from tests.ingest.logs import attempts, import_file, new_store, records, write
+
+
+def trajectories(store: Store) -> list[str]:
+    return [row["trajectory_id"] for row in attempts(store)]
+
+
+def exported(store: Store, folder: Path, name: str, identities: list[str] | None = None) -> list[Path]:
+    done = export_trajectories(store, identities or trajectories(store), name, folder)
+    return [Path(path) for path in done.files]
+
+
+def read_back(path: Path) -> Parsed:
+    (item, *_) = atif.IMPORTER.read(path)
+    return accepted(item)
+
+
+def normal(value: dict[str, Any]) -> dict[str, Any]:
+    """What ATIF -> store -> ATIF keeps of a document: all but the version, which becomes the newest, our own block, and
+    keys that say nothing (null, an observation without results, context that is not copied).
+    """
+    return {**_plain(value), "schema_version": atif.VERSIONS[-1]}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _plain(item) for key, item in value.items() if key != "curation"}
+    silent = {"observation": {"results": []}, "is_copied_context": False, "extra": {}, "tool_calls": []}
+    return {
+        key: item for key, item in found.items() if item is not None and not (key in silent and item == silent[key])
+    }
+
+
+DOCUMENTS = {
+    "full": FULL,
+    "bare": document(say("agent", "Two.")),
+    "copied": document(act(call("A17"), results=[told("2")], is_copied_context=True), say("agent", "2"), version="1.5"),
+    "silent": document(act(results=[], is_copied_context=False), say("user", ""), extra={}, notes=None),
+    "named": {
+        **document(say("user", [{"type": "text", "text": "x"}]), trajectory_id="doc"),
+        "session_id": None,
+        "agent": {"name": "a@b", "version": "c@d", "extra": {"k": [1, 1.0, None]}},
+        "final_metrics": {"total_steps": 1},
+        "continued_trajectory_ref": "later.json",
+    },
+    "repeated": document(
+        act(call("A17"), call("A18"), results=[told("1"), told("2"), told("event", None, extra={"k": 1})]),
+        act(call("A17"), results=[told([{"type": "text", "text": "2"}])], timestamp="2025-10-16T14:30:00+00:00"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_atif_comes_back_as_it_was_but_for_what_says_nothing(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "given.json"
+    path.write_text(json.dumps(DOCUMENTS[name]))
+    store = new_store(tmp_path)
+    import_file(store, path)
+    (found,) = [
+        json.loads(file.read_bytes())
+        for file in exported(store, tmp_path / "out", "atif")
+        if json.loads(file.read_bytes())["steps"][0]["message"] == DOCUMENTS[name]["steps"][0]["message"]
+    ]
+    assert normal(found) == normal(DOCUMENTS[name])
+
+
+HARD = [
+    chat(
+        ask(chat_call('{"sku": "A17"', call_id=None), chat_call('"{\\"sku\\":\\"A17\\"}"', call_id="")),
+        answer("one", None),
+        answer("nobody asked", "c9"),
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "u"}}],
+        },
+        ask(chat_call({"sku": "A17"}, call_id="c1"), chat_call('{"sku":"A18"}', call_id="c1"), reasoning_content="Hm."),
+        answer("late", "c1", error={"message": "broken", "type": "e"}),
+        {"role": "assistant", "content": None, "refusal": "No."},
+        {"role": "developer", "content": "Stop.", "name": "boss", "metrics": "no number", "llm_call_count": 0},
+        answer("", "c1"),
+        id="run-1",
+        task="t",
+        attempt=3,
+        outcome="partial",
+        score=0.5,
+        strata={"difficulty": "hard"},
+        stop="max_steps",
+        budget={"steps": 9},
+        error={"code": 429},
+        temperature=0.5,
+        seed=2**63 + 1,
+        model="m",
+        usage={"prompt_tokens": 3, "cost": 0.1},
+        custom={"notes": 3, "final_metrics": "x"},
+        tools=[{"type": "function", "function": {"name": "get_stock"}}, "no object"],
+    ),
+    chat({"role": "tool", "tool_call_id": "x", "content": "first of all"}, id="run-2"),
+    chat(id="run-3", session_id=5, agent="x", notes=["n"]),
+]
+
+
+@pytest.fixture
+def hard(tmp_path: Path) -> Store:
+    """Runs with much that ATIF has no place for, and the eight."""
+    store = new_store(tmp_path)
+    import_file(store, write(tmp_path / "hard.jsonl", HARD))
+    (tmp_path / "eight.jsonl").write_bytes(lines())
+    import_file(store, tmp_path / "eight.jsonl")
+    return store
+
+
+@pytest.mark.parametrize("name", ["atif", "openai-chat"])
+def test_records_are_the_same_after_a_way_through_another_format(tmp_path: Path, hard: Store, name: str) -> None:
+    other = new_store(tmp_path, "other")
+    for path in exported(hard, tmp_path / "out", name):
+        assert formats.detect(path)[0].name == name
+    assert not import_file(other, tmp_path / "out").quarantined
+    kept, found = (
+        {
+            (row["task"], row["run"], row["attempt"], row["outcome"], row["score"], row["stop"])
+            for row in attempts(store)
+        }
+        for store in (hard, other)
+    )
+    assert found == kept
+    if name == "atif":
+        assert records(other) == records(hard)
+
+
+def test_a_call_that_does_not_parse_is_empty_with_its_text_beside(tmp_path: Path, hard: Store) -> None:
+    (identity,) = hard.sql("SELECT trajectory_id FROM attempts WHERE run = 'run-1'")["trajectory_id"].to_pylist()
+    (path,) = exported(hard, tmp_path / "out", "atif", [identity])
+    written = json.loads(path.read_bytes())
+    first, second = written["steps"][1]["tool_calls"]
+    assert (first["arguments"], first["extra"]["curation"]["arguments_text"]) == ({}, '{"sku": "A17"')
+    assert first["extra"]["curation"]["parse_error"] == "truncated"
+    assert (second["tool_call_id"], second["arguments"]) == ("", {})
+    block = written["extra"]["curation"]
+    assert block["record"] == identity
+    assert block["fields"]["task"] == {"id": "t"}
+    assert {"field": "outcome", "value": "partial", "by": "log", "score": 0.5} in block["facts"]
+    assert trajectory_id(read_back(path).trajectory) == identity
+
+
+def test_chats_come_back_byte_for_byte_in_arguments_and_content(tmp_path: Path, hard: Store) -> None:
+    (path,) = exported(hard, tmp_path / "out", "openai-chat")
+    written = {line["id"]: line for line in map(json.loads, path.read_bytes().splitlines())}
+    given = {line["id"]: line for line in [*HARD, *map(json.loads, lines().splitlines())]}
+    assert written.keys() == given.keys()
+    for name, chat_given in given.items():
+        for before, after in zip(chat_given["messages"], written[name]["messages"], strict=True):
+            assert after["content"] == before["content"]
+            assert after["role"] == before["role"]
+            told_before, told_after = before.get("tool_calls", []), after.get("tool_calls", [])
+            for one, other in zip(told_before, told_after, strict=True):
+                assert other["function"]["arguments"] == one["function"]["arguments"]
+                assert other["id"] == one["id"]
+        assert written[name].get("tools") == chat_given.get("tools")
+
+
+@pytest.fixture(scope="module")
+def repaired(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store that holds forks."""
+    folder = tmp_path_factory.mktemp("repaired")
+    (folder / "eight.jsonl").write_bytes(lines())
+    curate(folder, "init")
+    result(folder, "import", "eight.jsonl")
+    result(folder, "replay", "--environment", "inventory", code=1)
+    result(folder, "diagnose")
+    result(folder, "repair", "--environment", "inventory")
+    return folder
+
+
+def test_the_shared_history_of_a_fork_is_copied_context(repaired: Path, tmp_path: Path) -> None:
+    store = Store.open(str(repaired / ".curation"))
+    rows = store.sql(
+        "SELECT id, parent, branch_point FROM trajectories WHERE parent IS NOT NULL ORDER BY id"
+    ).to_pylist()
+    assert rows
+    result(repaired, "export", "atif", *(row["id"] for row in rows), "--out", str(tmp_path / "out"))
+    for row in rows:
+        path = tmp_path / "out" / f"{row['id']}.json"
+        fork, again = store.trajectory(row["id"]), read_back(path)
+        assert [message.copied for message in again.trajectory.messages] == [
+            index < row["branch_point"] for index in range(len(fork.messages))
+        ]
+        block = json.loads(path.read_bytes())["extra"]["curation"]
+        assert block["lineage"]["parent"] == row["parent"]
+        assert any(check["layer"] == "execution" for check in block["verifications"])
+        said = {fact.field: fact.value for fact in again.facts}
+        assert msgspec.json.decode(str(said["branched_from"]))["message"] == row["branch_point"]
+        assert again.trajectory.fork is None
+
+
+def test_what_cannot_be_exported_is_refused(repaired: Path, tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    assert "cannot write 'csv'; formats: atif, openai-chat" in refused(repaired, "export", "csv", "a", "--out", out)
+    assert "nothing in" in refused(repaired, "export", "atif", "zzz", "--out", out)
+    with pytest.raises(UsageError):
+        export_trajectories(Store.open(str(repaired / ".curation")), [], "xml", tmp_path)
