@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec import UNSET
+
 from curation.policies.policy import Call, Response
 from schemas.objects import ToolSpec
 from schemas.trajectory import Message, Usage, text_of
@@ -26,6 +28,19 @@ class Echo:
 
     def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Response:
         return Response(f"{', '.join(sorted(tool.name for tool in tools))}: {text_of(messages[-1].content)}")
+
+
+class Curious:
+    """It says which messages hold more than a model is shown, and breaks after it has looked once more."""
+
+    name = "curious"
+    version = "1"
+
+    def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Response:
+        if messages[-1].role == "tool" and messages[-2].actor == "curious@1":
+            raise ConnectionError("nobody there")
+        more = [item.role for item in messages if item.raw is not None or item.extra is not UNSET]
+        return Response(", ".join(more) or None, calls=(Call("list_bookings", {}),))
 
 
 class Broken:

@@ -20,9 +20,10 @@ from curation.proposals import Proposal
 from curation.repair import fork_both
 from curation.worlds import World, open_worlds
 from environments.blobs import MemoryBlobs
+from schemas.canonical import raw
 from schemas.reasons import CONTINUATION
 from schemas.trajectory import Author, Budget, Conditions, Trajectory, Usage, text_of, trajectory_id
-from tests.forks.players import Broken, Echo, Once, Restless
+from tests.forks.players import Broken, Curious, Echo, Once, Restless
 from tests.forks.test_undo import LOOK, REQUEST, RIGHT, SENT_WRONG, WRONG
 from tests.records import Call, record
 
@@ -102,6 +103,18 @@ def test_its_calls_are_answered_by_the_fork_s_own_world(go_on: GoOn) -> None:
     ran = next(item for item in done.fork.verifications if item.call == "3.0")
     assert ran.execution is not None
     assert (ran.result, ran.execution.runs, ran.execution.agreed) == ("passed", 2, 2)
+
+
+def test_a_policy_is_shown_what_a_model_sees_and_nothing_is_checked_after_its_error(go_on: GoOn) -> None:
+    first, *rest = ATTEMPT.messages
+    noted = replace(ATTEMPT, messages=(replace(first, extra=raw({"solution": "B17"})), *rest))
+    going = go_on(Curious, attempt=noted)
+    assert added(going)[:1] == ["list_bookings"]
+    _, done = going
+    assert (done.ending.code, done.checked) == ("policy_error", None)
+    assert done.fork is not None
+    assert done.fork.trajectory.messages[3].content is None
+    assert {item.layer for item in done.fork.verifications} == {"execution", "step"}
 
 
 @pytest.mark.parametrize(("turns", "result"), [(("Done.",), "passed"), ((Made("cancel", {"sku": "B17"}),), "failed")])
