@@ -9,8 +9,9 @@ from typing import Annotated
 
 import msgspec
 
+from environments.blobs import MemoryBlobs
 from environments.json_state import JsonState
-from environments.protocol import Blobs, Controls, Determinism, EnvSpec, Undo
+from environments.protocol import Blobs, Controls, Determinism, EnvSpec, SnapshotError, Undo
 from environments.python_state import PythonSession, PythonWorld
 from environments.session import ToolSession
 from environments.tools import Answer, Tool, Toolbox
@@ -121,6 +122,33 @@ class Forgets:
     def open(self, start: Task | Snapshot, controls: Controls, blobs: Blobs) -> Amnesiac:
         inner = sound.open(start, controls, blobs)
         return Amnesiac(sound, inner.state, controls, blobs)
+
+
+class Keeps:
+    """Its snapshots restore only in the process in which they were taken."""
+
+    spec = sound.spec
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+
+    def open(self, start: Task | Snapshot, controls: Controls, blobs: Blobs) -> PythonSession:
+        if isinstance(start, Snapshot) and start.blob not in self.taken:
+            raise SnapshotError("it was taken elsewhere")
+        return sound.open(start, controls, Noted(self.taken, blobs))
+
+
+class Noted(MemoryBlobs):
+    """Blobs whose names are noted."""
+
+    def __init__(self, names: set[str], blobs: Blobs) -> None:
+        super().__init__()
+        self.names, self.put_there, self.get = names, blobs.put, blobs.get  # type: ignore[method-assign]
+
+    def put(self, data: bytes) -> str:
+        name = self.put_there(data)
+        self.names.add(name)
+        return name
 
 
 class Once(PythonSession):

@@ -289,6 +289,8 @@ def damaged(image: bytes) -> Iterator[bytes]:
     yield from (b"", b"{}", b"7", b'{"$same":"/x"}', image[:-1], image.replace(b'"balance":', b'"balanse":'))
     yield image.replace(b'"balance":', b'"balance":"1","x":')
     yield image.replace(b'"filesystem":{', b'"filesystem":{"$same":"/bank_account","x":{').replace(b"}}", b"}}}", 1)
+    state = msgspec.json.decode(image)
+    yield msgspec.json.encode(state | {"filesystem": {"$same": "/bank_account"}})
 
 
 def test_an_image_that_holds_no_models_of_the_suite_is_refused() -> None:

@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from environments.blobs import MemoryBlobs
-from environments.cassette import Cassette, CassetteSession, cassette_of
+from environments.cassette import MAX_BYTES, Cassette, CassetteSession, cassette_of
 from environments.catalogue import UnknownEnvironmentError, find, members
-from environments.protocol import Controls, SnapshotError, StartError
+from environments.protocol import Controls, EnvironmentFailure, SnapshotError, StartError
 from environments.worker import Worker
 from schemas.objects import Snapshot
 from schemas.trajectory import Answers, Message, MessageError, Part, Task, ToolCall, Trajectory
@@ -148,6 +148,13 @@ def test_a_file_that_is_no_tape_names_the_line(tmp_path: Path, content: str) -> 
         find(f"cassette:{path}")
     with pytest.raises(UnknownEnvironmentError, match="no cassette can be read"):
         find(f"cassette:{tmp_path / 'none.jsonl'}")
+
+
+def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "tape.jsonl").open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    with pytest.raises(EnvironmentFailure, match="over the limit"):
+        Cassette(tmp_path / "tape.jsonl")
 
 
 def test_it_is_found_by_its_file(tmp_path: Path) -> None:

@@ -1,10 +1,13 @@
+from pathlib import Path
+
 import pytest
 
+from environments.cassette import cassette_of
 from environments.catalogue import UnknownEnvironmentError
 from environments.conformance import Conformance, examine
 from environments.protocol import Controls, StartError
 from environments.trials import Trial
-from schemas.trajectory import Task
+from schemas.trajectory import Answers, Message, Task, Trajectory
 from tests.environments.broken_promises import LEFT
 from tests.environments.calls import call, task
 
@@ -30,6 +33,16 @@ def test_a_sound_world_breaks_no_promise_and_may_verify(name: str) -> None:
     assert found.may_verify.forks == "clean and recovery, from snapshots"
 
 
+def test_a_read_that_writes_and_a_tape_verify_no_fork(tmp_path: Path) -> None:
+    assert examine(f"{BROKEN}:false_read").may_verify.forks == "none until the failed tests pass"
+    asked = call("get_stock", sku="A17")
+    messages = (Message("assistant", tool_calls=(asked,)), Message("tool", "2", answers=Answers(asked.uid, "id")))
+    (tmp_path / "tape.jsonl").write_bytes(cassette_of([Trajectory(messages, task=Task())]))
+    found = examine(f"cassette:{tmp_path / 'tape.jsonl'}", trials=[Trial(Task(), (asked,))])
+    assert found.may_verify.answers == "none: it gives recorded answers back"
+    assert found.may_verify.forks == "none: a new call has no recorded answer"
+
+
 def test_examining_twice_finds_the_same() -> None:
     assert examine("booking") == examine("booking")
 
@@ -43,6 +56,7 @@ def test_examining_twice_finds_the_same() -> None:
         ("timed", "other time", "now answers differently at another time; declare determinism as clocked"),
         ("forgetful", "snapshots", "remember answers differently after it was restored"),
         ("Forgets", "snapshots", "the calls end in another state after it was restored"),
+        ("Keeps", "snapshots", "it was taken elsewhere"),
         ("always_breaks", "answers", "LookupError"),
         ("undeclared", "declarations", "undo of 'peek', which is no write"),
         ("undeclared", "declarations", "undo by 'count', which is no tool"),

@@ -14,8 +14,10 @@ from environments.blobs import MemoryBlobs
 from environments.protocol import Controls, SnapshotError, StartError
 from environments.sqlite_delta import FORM as DELTA
 from environments.sqlite_delta import Delta
+from environments.sqlite_image import connect
 from environments.sqlite_pages import FORM as PAGES
 from environments.sqlite_state import FORM as IMAGE
+from environments.sqlite_state import SqliteState
 from environments.sqlite_world import SqliteSession, SqliteWorld
 from environments.tools import Tool
 from environments.worker import Worker
@@ -250,6 +252,18 @@ def test_rows_that_no_key_places_are_never_kept_as_a_changeset(
         assert session.snapshot().form == PAGES
 
 
+def lengthen_notes(db: sqlite3.Connection) -> None:
+    db.execute(
+        "CREATE TEMP TRIGGER lengthen AFTER INSERT ON notes"
+        " BEGIN UPDATE notes SET text = text || '!' WHERE number = new.number; END"
+    )
+
+
+def test_what_prepared_triggers_write_is_in_a_snapshot(large_file: Path, blobs: MemoryBlobs) -> None:
+    world = shop(large_file, prepare=lengthen_notes, tools=[WRITE])
+    assert is_restored(world, blobs, "INSERT INTO notes VALUES (7, 'o2', 'soon')") == PAGES
+
+
 def test_figures_of_the_planner_are_never_kept_as_a_changeset(
     large_file: Path, tmp_path: Path, blobs: MemoryBlobs
 ) -> None:
@@ -452,7 +466,10 @@ def test_an_index_that_hides_rows_is_damage(blobs: MemoryBlobs) -> None:
     start(shop(), blobs, snapshot).close()
 
 
-def test_an_image_runs_no_function_of_the_user_s_own(blobs: MemoryBlobs) -> None:
+@pytest.mark.parametrize(
+    "bait", ["CREATE INDEX told ON labels (tell(name))", "CREATE TABLE told (x DEFAULT 'x', y AS (tell(x)))"]
+)
+def test_the_schema_of_an_image_runs_no_function_of_the_user_s_own(blobs: MemoryBlobs, bait: str) -> None:
     ran: list[str] = []
 
     def tell(text: str) -> str:
@@ -462,16 +479,17 @@ def test_an_image_runs_no_function_of_the_user_s_own(blobs: MemoryBlobs) -> None
     def prepare(db: sqlite3.Connection) -> None:
         db.create_function("tell", 1, tell, deterministic=True)
 
-    with sqlite3.connect(":memory:") as db:
+    with closing(sqlite3.connect(":memory:")) as db:
         prepare(db)
-        db.executescript(SCRIPT.read_text() + "CREATE INDEX told ON labels (tell(name))")
+        db.executescript(f"{SCRIPT.read_text()} {bait}")
         image = db.serialize()
-    db.close()
+    with closing(SqliteState(connect(image))) as state, start(shop(), blobs) as session:
+        snapshot = replace(session.snapshot(), blob=blobs.put(image), digest=state.digest())
     ran.clear()
-    with start(shop(), blobs) as session:
-        snapshot = session.snapshot()
-    with pytest.raises(SnapshotError, match="unknown function: tell"):
-        start(shop(prepare=prepare), blobs, replace(snapshot, blob=blobs.put(image)))
+    refused = pytest.raises((SnapshotError, sqlite3.OperationalError), match=r"tell\(\)")
+    with refused, start(shop(prepare=prepare, tools=[WRITE]), blobs, snapshot) as fork:
+        fork.call([call("write", sql="INSERT INTO told (x) VALUES ('a')")])
+        fork.call([call("write", sql="DELETE FROM told WHERE y = 'a'")])
     assert ran == []
 
 
