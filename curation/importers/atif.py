@@ -28,7 +28,7 @@ from schemas.trajectory import Attempt, Conditions, Json, Message, Trajectory, U
 
 FILLS: Mapping[str, str] = {
     "task": "side file",
-    "tools": "recorded where the agent's definition lists them, else side file",
+    "tools": "recorded",
     "budget": "side file",
     "start_state": "side file",
     "attempt": "recorded",
@@ -37,7 +37,7 @@ FILLS: Mapping[str, str] = {
     "model": "recorded",
     "usage": "recorded",
     "reasoning": "recorded",
-    "branch": "recorded for what was exported here",
+    "branch": "recorded",
 }
 
 VERSIONS = tuple(f"ATIF-v1.{minor}" for minor in range(9))

@@ -30,16 +30,16 @@ BUDGET_RULE = "harbor.agent_timeout@1"
 
 FILLS: Mapping[str, str] = {
     "task": "recorded",
-    "tools": "recorded in the trajectory, else side file",
-    "budget": f"rule {BUDGET_RULE} where the trial overrides the task's time, else side file",
-    "start_state": "recorded (the task's digest)",
-    "attempt": "recorded (the trial; its number is not)",
+    "tools": "recorded",
+    "budget": f"rule {BUDGET_RULE}",
+    "start_state": "recorded",
+    "attempt": "recorded",
     "outcome": "recorded",
     "stop": f"rule {STOP_RULE}",
     "model": "recorded",
     "usage": "recorded",
-    "reasoning": "recorded in the trajectory",
-    "branch": "unknown",
+    "reasoning": "recorded",
+    "branch": "side file",
 }
 
 MAX_PARTS = 10_000  # files of a trial that are taken for its parts

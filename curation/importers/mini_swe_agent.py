@@ -27,7 +27,7 @@ from schemas.trajectory import Budget, Conditions, Json, Message, MessageError, 
 STOP_RULE = "mini_swe_agent.stop@1"
 
 FILLS: Mapping[str, str] = {
-    "task": "recorded in batch runs, else side file",
+    "task": "recorded",
     "tools": "side file",
     "budget": "recorded",
     "start_state": "side file",
@@ -35,9 +35,9 @@ FILLS: Mapping[str, str] = {
     "outcome": "side file",
     "stop": f"rule {STOP_RULE}",
     "model": "recorded",
-    "usage": "recorded (cost only)",
+    "usage": "recorded",
     "reasoning": "recorded",
-    "branch": "unknown",
+    "branch": "side file",
 }
 
 _STOPS: dict[str, Stop] = {
@@ -117,9 +117,9 @@ def sniff(head: bytes) -> str:
     value = head_value(head)
     if is_run(value):
         return "an object with messages that names mini-swe-agent"
-    first = value[:2] if isinstance(value, list) else []
-    texts = [said["content"] for said in first if isinstance(said, dict) and isinstance(said.get("content"), str)]
-    marked = "role" in first[0] and any(mark in text for text in texts for mark in _MARKS) if texts else False
+    first = [said for said in value[:2] if isinstance(said, dict)] if isinstance(value, list) else []
+    texts = [said["content"] for said in first if "role" in said and isinstance(said.get("content"), str)]
+    marked = any(mark in text for text in texts for mark in _MARKS)
     return "a list of messages that say how to submit to mini-swe-agent" if marked else ""
 
 

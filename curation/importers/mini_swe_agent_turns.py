@@ -123,8 +123,9 @@ def _response(entry: dict[str, Any]) -> tuple[dict[str, Any], bool]:
 
 def _calls(said: dict[str, Any], extra: _Extra, *, bare: bool) -> list[dict[str, Any]]:
     """The calls of a turn as the model made them; else the commands that were executed for it."""
-    if said.get("tool_calls"):
-        return list(said["tool_calls"])
+    made = said.get("tool_calls")
+    if made:
+        return made if isinstance(made, list) else [made]  # what is no list of calls is refused with the rest
     if extra.actions is not None:
         return [
             {

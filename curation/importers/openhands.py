@@ -27,16 +27,16 @@ STOP_RULE = "openhands.stop@1"
 
 FILLS: Mapping[str, str] = {
     "task": "recorded",
-    "tools": "recorded where the history begins with them, else side file",
-    "budget": "recorded (max_iterations)",
-    "start_state": "recorded (repository and commit)",
+    "tools": "recorded",
+    "budget": "recorded",
+    "start_state": "recorded",
     "attempt": "side file",
-    "outcome": "recorded where a report stands beside (resolver: judged by a model), else side file",
+    "outcome": "recorded",
     "stop": f"rule {STOP_RULE}",
     "model": "recorded",
     "usage": "recorded",
     "reasoning": "recorded",
-    "branch": "unknown",
+    "branch": "side file",
 }
 
 _STOPS: dict[str, Stop] = {

@@ -29,17 +29,17 @@ STOP_RULE = "swe_agent.stop@1"
 NAME_RULE = "swe_agent.file_name@1"
 
 FILLS: Mapping[str, str] = {
-    "task": f"recorded in replay_config, else rule {NAME_RULE} (strata.instance)",
+    "task": "recorded",
     "tools": "side file",
-    "budget": "recorded in replay_config, else side file",
-    "start_state": "recorded in replay_config, else side file",
+    "budget": "recorded",
+    "start_state": "recorded",
     "attempt": "side file",
     "outcome": "side file",
     "stop": f"rule {STOP_RULE}",
-    "model": "recorded in replay_config, else side file",
+    "model": "recorded",
     "usage": "recorded",
     "reasoning": "recorded",
-    "branch": "unknown",
+    "branch": "side file",
 }
 
 _STOPS: dict[str, Stop] = {
