@@ -161,7 +161,7 @@ def _step(number: int, source: str, message: Any) -> dict[str, Any]:
 
 def _turn(number: int, message: Message, known: Known, lift: bool) -> dict[str, Any]:
     extra = _lifted(message.extra, _StepExtra, lift)
-    step = _step(number, _SOURCES[message.role], _content(message.content or "", known))
+    step = _step(number, _SOURCES[message.role], _content(message.content or "", known, lift))
     if message.role == "assistant":
         for name in _STEP_KEYS:
             if (value := getattr(extra, name)) is not None:
@@ -206,22 +206,22 @@ def _result(message: Message, calls: dict[str, ToolCall], known: Known, lift: bo
     call = calls.get(message.answers.uid) if message.answers else None
     found = {
         "source_call_id": None if call is None else call.id if call.id is not None else f"call_{call.uid}",
-        "content": None if message.content is None else _content(message.content, known),
+        "content": None if message.content is None else _content(message.content, known, lift),
         "subagent_trajectory_ref": extra.subagent_trajectory_ref,
         "extra": None if extra.extra is None else dict(extra.extra),
     }
     return _present(found)
 
 
-def _content(content: str | tuple[Part, ...], known: Known) -> Any:
-    return content if isinstance(content, str) else [_part(part, known) for part in content]
+def _content(content: str | tuple[Part, ...], known: Known, lift: bool) -> Any:
+    return content if isinstance(content, str) else [_part(part, known, lift) for part in content]
 
 
-def _part(part: Part, known: Known) -> dict[str, Any]:
+def _part(part: Part, known: Known, lift: bool) -> dict[str, Any]:
     """A piece of a message; what ATIF cannot hold is named in its place."""
     if part.text is not None:
         return {"type": "text", "text": part.text}
-    match _blob(part.sha256, known):
+    match _blob(part.sha256, known) if lift else None:
         case {"type": "image" | "audio", "source": {"media_type": str(), "path": str()}} as reference:
             return dict(reference)
         case {"type": "image_url", "image_url": {"url": str(url)}} if url.startswith(_PICTURES):
