@@ -221,7 +221,8 @@ def _part(part: Part, known: Known, lift: bool) -> dict[str, Any]:
     """A piece of a message; what ATIF cannot hold is named in its place."""
     if part.text is not None:
         return {"type": "text", "text": part.text}
-    match _blob(part.sha256, known) if lift else None:
+    held: Any = _blob(part.sha256, known) if lift else None
+    match held:
         case {"type": "image" | "audio", "source": {"media_type": str(), "path": str()}} as reference:
             return dict(reference)
         case {"type": "image_url", "image_url": {"url": str(url)}} if url.startswith(_PICTURES):
