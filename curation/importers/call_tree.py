@@ -5,6 +5,7 @@ history. Where two calls go on from one answer, the first continues the run and 
 begin without a known answer are runs of their own, unless they name the session of another.
 """
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
@@ -78,8 +79,9 @@ class CallTree:
         self._ids: dict[str, int] = {}
         self._pending: dict[str, list[tuple[int, CallPath]]] = defaultdict(list)
         self._nodes: dict[bytes, int] = {b"": 0}
-        self._keys, self._own = [b""], [b""]
-        self._parents, self._depths = [0], [0]
+        self._keys = [b""]
+        self._own: dict[int, bytes] = {}  # of nodes below a first message that is set anew in each call
+        self._parents, self._depths = array("L", [0]), array("L", [0])
 
     def add(self, path: CallPath) -> None:
         """The next call."""
@@ -92,6 +94,10 @@ class CallTree:
                 self._ids.setdefault(path.id, position)
             return
         self._place(position, path, known, gap=False)
+
+    def knows(self, identity: str | None) -> bool:
+        """Whether a call of this id was added."""
+        return identity is not None and identity in self._ids
 
     def runs(self) -> list[Run]:
         """All runs, those that are no branches first; every call is a part of at least one."""
@@ -109,8 +115,9 @@ class CallTree:
             self._calls[position] = call
             before = None if previous is None else self._calls[previous]
             call.moved = before is not None and before.head != path.head
-            call.request = self._walk(self._start(path, before), path.request)
-            call.ends = tuple(self._walk(call.request, answer) for answer in path.answers)
+            keep = path.head is not None or path.previous is not None
+            call.request = self._walk(self._start(path, before), path.request, keep=keep)
+            call.ends = tuple(self._walk(call.request, answer, keep=keep) for answer in path.answers)
             if path.id:
                 self._ids.setdefault(path.id, position)
                 ready += [(waiting, one, position, False) for waiting, one in self._pending.pop(path.id, ())]
@@ -118,24 +125,26 @@ class CallTree:
     def _start(self, path: CallPath, before: _Call | None) -> int:
         head = () if path.head is None else (path.head,)
         if before is None:
-            return self._walk(self._session(path.session), head)
+            return self._walk(self._session(path.session), head, keep=True)
         last = before.ends[0] if before.ends else before.request
         if before.head == path.head:
             return last
         own = []
         while self._depths[last]:
-            own.append(self._own[last])
+            own.append(self._own.get(last, b""))
             last = self._parents[last]
         own.reverse()
-        return self._walk(self._walk(last, head), own[before.head is not None :])
+        return self._walk(self._walk(last, head, keep=True), own[before.head is not None :], keep=True)
 
     def _session(self, session: str | None) -> int:
         """The node before the first message: calls of two sessions share no history."""
         return 0 if session is None else self._node(0, b"session\0" + session.encode("utf-8", "replace"), 0)
 
-    def _walk(self, node: int, digests: Iterable[bytes]) -> int:
+    def _walk(self, node: int, digests: Iterable[bytes], *, keep: bool) -> int:
         for own in digests:
             node = self._node(node, own, self._depths[node] + 1)
+            if keep:
+                self._own[node] = own
         return node
 
     def _node(self, parent: int, own: bytes, depth: int) -> int:
@@ -143,7 +152,6 @@ class CallTree:
         node = self._nodes.setdefault(key, len(self._keys))
         if node == len(self._keys):
             self._keys.append(key)
-            self._own.append(own)
             self._parents.append(parent)
             self._depths.append(depth)
         return node
@@ -152,7 +160,7 @@ class CallTree:
 class _Runs:
     """The runs of all calls: who continues whom is decided by the answers that histories go on from."""
 
-    def __init__(self, calls: list[_Call], parents: list[int], depths: list[int]) -> None:
+    def __init__(self, calls: list[_Call], parents: "array[int]", depths: "array[int]") -> None:
         self.calls, self.parents, self.depths = calls, parents, depths
         self.ended: dict[int, list[tuple[int, int]]] = defaultdict(list)  # node to the answers that end there
         for position, call in enumerate(calls):
@@ -188,7 +196,7 @@ class _Runs:
 
     def _link(self) -> list[int]:
         """Give every call its predecessor; the calls that begin a run, branches included."""
-        nearest = [0] * len(self.parents)
+        nearest = array("L", bytes(array("L").itemsize * len(self.parents)))
         for node in range(1, len(self.parents)):
             nearest[node] = node if node in self.ended else nearest[self.parents[node]]
         children: dict[int, list[int]] = defaultdict(list)

@@ -145,7 +145,8 @@ def _answers(answer: Any) -> tuple[list[list[dict[str, Any]]], str | None]:
     match answer:
         case str() if answer:
             return [[{"role": "assistant", "content": answer}]], None
-        case {"choices": [*choices]}:
+        case {"choices": [*listed]}:
+            choices = [choice for choice in listed if isinstance(choice, dict)]
             messages = [choice["message"] for choice in choices if isinstance(choice.get("message"), dict)]
             finish = choices[0].get("finish_reason") if choices else None
             return [[_assistant(message)] for message in messages], finish if isinstance(finish, str) else None

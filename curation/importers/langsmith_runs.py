@@ -48,7 +48,7 @@ def merge(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Runs in their order, each with what its updates say; an update may have no id, but a place in the tree."""
     places: dict[Any, dict[str, Any]] = {}
     for run in runs:
-        key = run.get("dotted_order") or run.get("id")
+        key = str(run.get("dotted_order") or run.get("id"))
         held = places.setdefault(key, {})
         for name, value in run.items():
             if value not in (None, {}, []) or name not in held:
@@ -194,7 +194,7 @@ def _is_message(value: Mapping[str, Any]) -> bool:
     return (
         "role" in value
         or "kwargs" in value
-        or (value.get("type") in _ROLES and ("content" in value or "data" in value))
+        or (str(value.get("type")) in _ROLES and ("content" in value or "data" in value))
     )
 
 

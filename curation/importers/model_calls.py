@@ -98,14 +98,17 @@ def seen(message: Mapping[str, Any]) -> bytes:
             part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in content
         ]
         content = texts[0] if len(texts) == 1 and texts[0] is not None else content
-    calls = [
-        (call.get("id") or "", *_function(call.get("function"))) if isinstance(call, dict) else call
-        for call in message.get("tool_calls") or ()
-    ]
+    calls = [(call.get("id") or "", *_function(call.get("function"))) for call in calls_in(message)]
     if message.get("function_call") is not None:
         calls.append(("", *_function(message["function_call"])))
     said = [_ROLES.get(str(role), role), content, calls, message.get("tool_call_id") or ""]
     return blake2b(encode(said), digest_size=16).digest()
+
+
+def calls_in(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The calls that a message of the chat shape carries, as far as they are objects."""
+    calls = message.get("tool_calls")
+    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
 
 
 def read_run(run: Run, calls: Mapping[int, ModelCall], who: Who, data: bytes, piece: Slice, replaced: int) -> Parsed:

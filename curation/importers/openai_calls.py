@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from curation.importers.call_tree import Branch, CallTree, Run
 from curation.importers.exchange import is_exchange, read_exchange
-from curation.importers.face import MAX_RECORD_BYTES, Importer, Parsed, RefusedError, Slice
+from curation.importers.face import MAX_RECORD_BYTES, Importer, Item, Parsed, RefusedError, Rejected, Slice
 from curation.importers.gathered import Place, gather, keep_bytes, read_pieces, take_apart
 from curation.importers.heads import head_value, head_values
 from curation.importers.model_calls import ModelCall, Who, path_of, read_run
@@ -61,7 +61,7 @@ def sniff(head: bytes) -> str:
 def slices(path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Slice]:
     """A slice for every run: its lines, in order. Lines that are no calls come first, each by itself."""
     index = _Index(CallTree(), array("Q"), array("Q"), array("Q"), [], bytearray())
-    known, ids = set[bytes](), set[str]()
+    known = set[bytes]()
     last: dict[str, str] = {}
     for piece in read_pieces(path, limit):
         if piece.data is None:
@@ -74,11 +74,11 @@ def slices(path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Slice]:
             yield Slice(piece.data, piece.place, piece.offset, canonical.encode([[place], None]))
             continue
         digest = blake2b(piece.data, digest_size=16).digest()
-        if digest in known or (call.id is not None and call.id in ids):
+        if digest in known or index.tree.knows(call.id):
             continue
-        known.add(digest)
+        if call.id is None:
+            known.add(digest)
         _add(index, call, piece, last)
-        ids.update(() if call.id is None else (call.id,))
     yield from _runs(path, index, limit)
 
 
@@ -138,7 +138,7 @@ def _first(run: Run) -> int:
     return (*run.before, *run.calls)[0]
 
 
-def _build(_: Any, data: bytes, piece: Slice, __: int) -> Parsed:
+def _build(_: Any, data: bytes, piece: Slice, __: int) -> Parsed | list[Item]:
     pieces, about = take_apart(piece)
     if about is None:
         (only,) = pieces
@@ -163,7 +163,10 @@ def _build(_: Any, data: bytes, piece: Slice, __: int) -> Parsed:
         facts=() if branch is None else (branched_from(*branch),),
         part=None if run.calls else f"answer {run.choice}",
     )
-    return read_run(run, calls, who, data, piece, sum(line.replaced for line in pieces))
+    try:
+        return read_run(run, calls, who, data, piece, sum(line.replaced for line in pieces))
+    except RefusedError as error:
+        return [Rejected(error.code, error.detail, data, piece.place, piece.offset, who.part)]
 
 
 def _run(fields: list[Any]) -> Run:

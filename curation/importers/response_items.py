@@ -25,7 +25,7 @@ def read_items(items: Any) -> list[dict[str, Any]]:
     for item in items if isinstance(items, list) else ():
         if not isinstance(item, dict):
             continue
-        kind = item.get("type") or ("message" if "role" in item else "")
+        kind = str(item.get("type") or ("message" if "role" in item else ""))
         if kind in _OUTPUTS or kind in _OTHER_OUTPUTS:
             messages.append(_output(item))
             turn = None

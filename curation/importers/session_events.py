@@ -81,7 +81,8 @@ class _Session:
             self.turn = None
         elif kind == "session.status_idle":
             reason = event.get("stop_reason")
-            self.stop = reason.get("type") if isinstance(reason, dict) else None
+            stop = reason.get("type") if isinstance(reason, dict) else None
+            self.stop = stop if isinstance(stop, str) else None
         elif kind in ("session.error", "session.status_terminated"):
             error = event.get("error")
             self.error = str(error.get("message") or error.get("type")) if isinstance(error, dict) else kind

@@ -43,7 +43,7 @@ def kind_of(span: Span) -> str:
         return "chat" if inner or operation in _OUTER else "tool" if operation == "ai.toolCall" else operation
     name = told.get("gen_ai.operation.name")
     if name is not None:
-        return "chat" if name in _CHATS else "tool" if name == "execute_tool" else str(name)
+        return "chat" if str(name) in _CHATS else "tool" if name == "execute_tool" else str(name)
     if any(event in _OLD_ROLES or event in (_DETAILS, "gen_ai.choice") for event, _ in span.events):
         return "chat"
     known = any(key.startswith(("gen_ai.prompt", "gen_ai.completion", "llm.input_messages")) for key in told)

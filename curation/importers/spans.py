@@ -64,6 +64,11 @@ def nest(attributes: Mapping[str, Any], prefix: str) -> Any:
     return _listed(tree) if tree else None
 
 
+def listed(value: Any) -> list[Any]:
+    """A list, or an empty one in place of anything else."""
+    return value if isinstance(value, list) else []
+
+
 def _put(tree: dict[str, Any], path: list[str], value: Any) -> None:
     for name in path[:-1]:
         inner = tree.setdefault(name, {})
@@ -114,7 +119,7 @@ def _span(item: Mapping[str, Any]) -> Span:
     seconds = _seconds(start)
     events = tuple(
         (str(event.get("name") or ""), _attributes(event.get("attributes")))
-        for event in item.get("events") or ()
+        for event in listed(item.get("events"))
         if isinstance(event, dict)
     )
     return Span(
@@ -161,7 +166,9 @@ def _attributes(attributes: Any) -> dict[str, Any]:
     if not isinstance(attributes, list):
         return {}
     return {
-        entry["key"]: _value(entry.get("value")) for entry in attributes if isinstance(entry, dict) and "key" in entry
+        entry["key"]: _value(entry.get("value"))
+        for entry in attributes
+        if isinstance(entry, dict) and isinstance(entry.get("key"), str)
     }
 
 

@@ -4,7 +4,7 @@ What ties spans together are names that they share: of the trace, of the convers
 tell of. A history that every span repeats is read once, by prefix; runs that share none are attempts of their own.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from curation.importers.call_tree import CallTree, Run
 from curation.importers.face import Item, Parsed, RefusedError, Slice
 from curation.importers.gathered import Piece, Place, gather, read_pieces, take_apart
-from curation.importers.model_calls import ModelCall, Who, path_of, read_run
+from curation.importers.model_calls import ModelCall, Who, calls_in, path_of, read_run
 from curation.importers.session_lines import branched_from
 from schemas import canonical
 from schemas.trajectory import Task
@@ -113,8 +113,11 @@ def read_traces(
     yield from (each.reject() for each in pieces if each.code)
     whole = [each for each in pieces if not each.code]
     replaced = sum(each.replaced for each in whole)
+    told = Counter[str]()
     for number, trace in enumerate(traces_of([each.value for each in whole])):
         part = trace.name or f"trace {number}"
+        told[part] += 1
+        part = part if told[part] == 1 else f"{part} ({told[part]})"
         if not trace.calls:
             kinds = ", ".join(sorted(set(trace.kinds))) or "none"
             yield (
@@ -123,7 +126,7 @@ def read_traces(
                 ._replace(part=part)
             )
             continue
-        for run, made in enumerate(_runs(trace, rule, data, piece, replaced)):
+        for run, made in enumerate(_runs(trace, part, rule, data, piece, replaced)):
             match made:
                 case Parsed():
                     yield made
@@ -138,13 +141,14 @@ def _first(pieces: Sequence[Piece], piece: Slice) -> Piece:
     return pieces[0]._replace(data=piece.data or b"")
 
 
-def _runs(trace: Trace, rule: str, data: bytes, piece: Slice, replaced: int) -> Iterator[Parsed | RefusedError]:
+def _runs(
+    trace: Trace, label: str, rule: str, data: bytes, piece: Slice, replaced: int
+) -> Iterator[Parsed | RefusedError]:
     tree = CallTree()
     for call in trace.calls:
         tree.add(path_of(call))
     runs = tree.runs()
     for number, run in enumerate(runs):
-        label = trace.name or "trace"
         branch = None
         if run.branch is not None:
             parent = run.branch.run
@@ -172,15 +176,15 @@ def _with_tools(calls: dict[int, ModelCall], run: Run, tools: Sequence[ToolRun])
     last = calls[position]
     failed = {tool.id: tool.error for tool in tools if tool.id and tool.error is not None}
     messages = [
-        {**message, "error": failed[message["tool_call_id"]]}
-        if message.get("role") == "tool" and message.get("tool_call_id") in failed
+        {**message, "error": failed[str(message["tool_call_id"])]}
+        if message.get("role") == "tool" and str(message.get("tool_call_id")) in failed
         else message
         for message in last.messages
     ]
     answers = list(last.answers)
     if answers:
         waiting, added = list(tools), list(answers[run.choice])
-        for call in [call for message in answers[run.choice] for call in message.get("tool_calls") or ()]:
+        for call in [call for message in answers[run.choice] for call in calls_in(message)]:
             tool = next((tool for tool in waiting if _is_of(tool, call)), None)
             if tool is not None:
                 waiting.remove(tool)
