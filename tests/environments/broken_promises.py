@@ -160,6 +160,21 @@ class Once(PythonSession):
         self._closed = True
 
 
+class Open(PythonSession):
+    """A session that is never closed."""
+
+    def close(self) -> None:
+        self._closed = False
+
+
+class StaysOpen:
+    spec = sound.spec
+
+    def open(self, start: Task | Snapshot, controls: Controls, blobs: Blobs) -> Open:
+        inner = sound.open(start, controls, blobs)
+        return Open(sound, inner.state, controls, blobs)
+
+
 class ClosesOnce:
     spec = sound.spec
 

@@ -298,7 +298,7 @@ def test_an_image_that_holds_no_models_of_the_suite_is_refused() -> None:
     with open_suite("agentdojo:banking", None, blobs) as world:
         snapshot = world.snapshot()
     for image in damaged(blobs.get(snapshot.blob)):
-        with pytest.raises(SnapshotError):
+        with pytest.raises(SnapshotError, match="the image is no json/1 state"):
             open_suite("agentdojo:banking", msgspec.structs.replace(snapshot, blob=blobs.put(image)), blobs)
 
 
