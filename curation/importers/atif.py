@@ -140,10 +140,13 @@ def _build(value: Any, data: bytes, piece: Slice, replaced: int) -> Iterator[Ite
 
 def subagents(values: list[Any], served: str | None, data: bytes, piece: Slice) -> Iterator[Parsed]:
     """The runs of the subagents that documents hold, named after the run that they ``served``."""
+    taken: set[str] = set()
     for number, embedded in enumerate(_embedded(values)):
         inner = Aside()
         trajectory, facts = read_documents([embedded], inner)
         name = str(embedded.get("trajectory_id") or number)
+        name = f"{name}#{number}" if name in taken else name
+        taken.add(name)
         if served is not None:
             trajectory = replace(trajectory, attempt=Attempt(f"{served}/{name}"))
         yield _parsed(trajectory, facts, data, piece, inner, f"subagent {name}")

@@ -172,6 +172,9 @@ def _build(value: Any, data: bytes, piece: Slice, replaced: int) -> Iterator[Ite
     if not result.step_results:
         step = _Step("", result.agent_result, result.verifier_result, result.exception_info)
         yield from _attempt(result, lock, step, "", files, data, piece, replaced)
+    names = [step.step_name for step in result.step_results or ()]
+    if len(set(names)) < len(names):
+        raise RefusedError("not_a_record", "$.step_results: two steps have one name, so nobody knows whose files are")
     for step in result.step_results or ():
         yield from _attempt(result, lock, step, f"steps/{step.step_name}/", files, data, piece, replaced)
 
