@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from curation.clocks import iso_time
+from curation.importers.agentdojo_dialects import dialect_of, in_original
 from curation.importers.agentdojo_messages import MessageShape, read_messages
 from curation.importers.aside import Aside
 from curation.importers.face import Fact, Importer, Parsed, RefusedError, Slice
@@ -27,7 +28,6 @@ BUDGET_RULE = "agentdojo.max_iters=15@1"
 MAX_STEPS = 16  # the harness asks the model once, then at most 15 times after running its calls
 
 _SKIPPED = "Skipping task"
-_NAMES = frozenset(("suite_name", "pipeline_name", "user_task_id"))
 
 
 class _Run(msgspec.Struct):
@@ -43,6 +43,8 @@ class _Run(msgspec.Struct):
     security: bool | None = None
     benchmark_version: str | None = None
     agentdojo_package_version: str | None = None
+    run_id: str | None = None
+    seed: int | None = None
 
 
 def sniff(head: bytes) -> str:
@@ -52,10 +54,13 @@ def sniff(head: bytes) -> str:
 
 def is_run(value: Any) -> bool:
     """Whether a value, perhaps cut, is a run of this format rather than any other record with messages."""
-    return isinstance(value, dict) and value.keys() >= _NAMES
+    return isinstance(value, dict) and dialect_of(value) is not None
 
 
 def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
+    dialect = (dialect_of(record) if isinstance(record, dict) else None) or ""
+    if dialect:
+        record = in_original(record, dialect)
     try:
         run = msgspec.convert(record, _Run)
     except msgspec.ValidationError as error:
@@ -67,8 +72,8 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
     trajectory = Trajectory(
         messages,
         task=_task(run),
-        attempt=Attempt(run.pipeline_name),
-        conditions=Conditions(agent=run.pipeline_name, environment=_environment(run)),
+        attempt=Attempt(run.pipeline_name if run.run_id is None else run.run_id),
+        conditions=Conditions(seed=run.seed, agent=run.pipeline_name, environment=_environment(run)),
         stop_text=run.error,
         extra=_kept({"security": run.security, "agentdojo_package_version": run.agentdojo_package_version}),
     )
@@ -81,7 +86,7 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
         facts=(
             *_outcome(run),
             Fact("stop", _stop(run, messages), "rule", STOP_RULE),
-            *_budget(messages),
+            *(() if dialect else _budget(messages)),
             Fact("strata.suite", run.suite_name),
             Fact("strata.attack", run.attack_type or "none"),
             *aside.clocks(messages),

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from curation.importers import arrow_rows, mini_swe_agent
+from curation.importers import agentdojo, arrow_rows, mini_swe_agent
 from curation.importers.aside import Aside
 from curation.importers.face import MAX_RECORD_BYTES, Fact, Importer, Parsed, RefusedError, Slice
 from curation.importers.gathered import keep_bytes, read_pieces
@@ -185,7 +185,9 @@ def _kept(row: Mapping[str, Any]) -> Json:
 
 
 def _is_row(value: Any) -> bool:
-    if not isinstance(value, dict) or _MARKS.isdisjoint(value) or mini_swe_agent.is_run(value):
+    if not isinstance(value, dict) or _MARKS.isdisjoint(value):
+        return False
+    if agentdojo.is_run(value) or mini_swe_agent.is_run(value):
         return False
     entries = next((value[name] for name in COLUMNS[:2] if isinstance(value.get(name), list)), None)
     if isinstance(value.get("messages"), str):
