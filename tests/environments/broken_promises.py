@@ -160,6 +160,23 @@ class Once(PythonSession):
         self._closed = True
 
 
+class Tally(PythonSession):
+    """A session that counts what it refuses."""
+
+    def answer(self, call: ToolCall) -> Answer:
+        answer = super().answer(call)
+        self.state.value["n"] += answer.status == "unknown_tool"
+        return answer
+
+
+class CountsRefusals:
+    spec = sound.spec
+
+    def open(self, start: Task | Snapshot, controls: Controls, blobs: Blobs) -> Tally:
+        inner = sound.open(start, controls, blobs)
+        return Tally(sound, inner.state, controls, blobs)
+
+
 class Open(PythonSession):
     """A session that is never closed."""
 

@@ -62,6 +62,7 @@ def test_examining_twice_finds_the_same() -> None:
         ("undeclared", "declarations", "undo by 'count', which is no tool"),
         ("undeclared", "declarations", "rule 'no_such_rule@1' does not exist"),
         ("ClosesOnce", "closing", "RuntimeError: closed already"),
+        ("CountsRefusals", "malformed calls", "an unknown tool: no_such_tool changes the state"),
         ("StaysOpen", "closing", "a call after closing is unknown_tool, not refused"),
         ("StaysOpen", "closing", "a snapshot after closing is no SnapshotError"),
         ("TakesAnything", "starts", "parameters 7 and {'no such parameter': 1} open a world"),

@@ -177,6 +177,17 @@ def test_an_image_of_another_episode_is_refused(blobs: MemoryBlobs, image: objec
         start("gymnasium:CartPole-v1", blobs, replace(snapshot, blob=blobs.put(encode(image))))
 
 
+def test_a_kept_copy_stands_in_for_no_other_image(blobs: MemoryBlobs) -> None:
+    world = find("gymnasium:CartPole-v1")
+    with world.open(Task(), Controls(), blobs) as session:
+        walk(session, [0])
+        snapshot = session.snapshot()
+        walk(session, [1])
+        other = session.snapshot()
+    with pytest.raises(SnapshotError, match="its bytes are not that state"):
+        world.open(replace(snapshot, blob=other.blob), Controls(), blobs)
+
+
 @pytest.mark.parametrize("rest", [":tests.environments.rough:Env-v0", ":Nope-v1", "", ":CartPole-v1@0", "@1"])
 def test_only_names_of_the_registry_open(rest: str) -> None:
     with pytest.raises(UnknownEnvironmentError, match="opens no world of 'gymnasium'"):
