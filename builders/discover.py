@@ -47,6 +47,7 @@ _SPLITS = """
     SELECT trajectory, value FROM annotations
     WHERE field = 'split' AND value IS NOT NULL AND author_kind IN ('human', 'side_file', 'log')
         AND id NOT IN (SELECT unnest(supersedes) FROM annotations WHERE field = 'split')
+    UNION ALL SELECT trajectory_id, split FROM attempts WHERE erased AND split IS NOT NULL
 """
 
 

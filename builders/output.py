@@ -21,6 +21,9 @@ from schemas.selection import Kind
 
 FORMAT = "training-rows/1"
 MANIFEST = "manifest.json"
+ERASED = "erased"
+"""The key of a manifest under which stand the files to be built again, and the samples in them that were erased."""
+
 CARD = "README.md"
 
 
@@ -124,9 +127,7 @@ def write_card(folder: Path, build: str, files: Mapping[Kind, File]) -> None:
 def write_manifest(folder: Path, facts: Mapping[str, Any], files: Mapping[Kind, File]) -> None:
     """manifest.json: what the build read, counted and wrote."""
     written = {str(file.path): {"sha256": file.sha256, "rows": file.rows} for file in files.values()}
-    document = {"format": FORMAT, **facts, "files": written}
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False, sort_keys=True)
-    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    _write_json(folder / MANIFEST, {"format": FORMAT, **facts, "files": written})
 
 
 def read_build_id(folder: Path) -> str:
@@ -138,6 +139,29 @@ def read_build_id(folder: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         pass
     raise UsageError(f"no build wrote {str(folder)!r}: name the folder that `curate build --out` was given")
+
+
+def mark_erased(folder: Path, rows: Mapping[tuple[str, str], Sequence[str]], *, write: bool) -> dict[str, list[str]]:
+    """The data files of a build that hold erased rows, and these rows' samples; with ``write`` its manifest says so.
+
+    ``rows`` are samples by build and kind. Raises UsageError where no build wrote the folder.
+    """
+    build = read_build_id(folder)
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    marked: dict[str, set[str]] = {name: set(manifest.get(ERASED, {}).get(name, ())) for name in ("files", "samples")}
+    for (other, kind), samples in rows.items():
+        if other == build:
+            marked["samples"].update(samples)
+            marked["files"].update(path for path in manifest["files"] if PurePosixPath(path).parts[0] == kind)
+    found = {name: sorted(values) for name, values in marked.items()}
+    if write and found["samples"]:
+        _write_json(folder / MANIFEST, {**manifest, ERASED: found})
+    return found
+
+
+def _write_json(path: Path, document: Mapping[str, Any]) -> None:
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False, sort_keys=True)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def reload(folder: Path, files: Mapping[Kind, File]) -> None:

@@ -94,7 +94,7 @@ class Gate:
             return known
         rows = self._store.sql("SELECT id FROM trajectories WHERE id IN (SELECT unnest(?))", [identities])
         live = self._store.sql(
-            "SELECT attempt_id, trajectory_id FROM attempts WHERE attempt_id IN (SELECT unnest(?))",
+            "SELECT attempt_id, trajectory_id FROM attempts WHERE NOT erased AND attempt_id IN (SELECT unnest(?))",
             [[entry.attempt for entry in entries]],
         )
         raws = self._store.sql(

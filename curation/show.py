@@ -97,6 +97,7 @@ class AttemptLine(msgspec.Struct):
     findings: str
     forks: int
     rows: str
+    erased: bool | None
 
 
 class AttemptList(msgspec.Struct):
@@ -134,6 +135,14 @@ def show(store: Store, named: Named, build: str | None = None) -> View:
             )
             text = msgspec.json.encode(counts.to_pylist()).decode()
             return BytesView(named.id, "build", len(text), text)
+        case "erased":
+            rows = store.sql(
+                """SELECT id, record FROM tombstones WHERE erased = $1 OR attempt_id = $1
+                   ORDER BY id IN (SELECT unnest(supersedes) FROM tombstones), attempt_id IS NULL, id LIMIT 1""",
+                [named.id],
+            )
+            record = rows["record"][0].as_py()
+            return BytesView(rows["id"][0].as_py(), "tombstone", len(record.encode()), record)
         case kind:
             record = store.sql(f"SELECT record FROM {kind}s WHERE id = ?", [named.id])["record"][0].as_py()
             check_name(kind, named.id, record.encode())
@@ -150,7 +159,7 @@ def list_attempts(store: Store, limit: int) -> AttemptList:
                 FROM effective_findings f WHERE f.trajectory = a.trajectory_id), '') AS findings,
             (SELECT count(*) FROM trajectories t WHERE t.parent = a.trajectory_id) AS forks,
             coalesce((SELECT string_agg(DISTINCT s.kind, ', ' ORDER BY s.kind) FROM selections s
-                WHERE s.attempt = a.attempt_id AND s.kept), '') AS rows
+                WHERE s.attempt = a.attempt_id AND s.kept), '') AS rows, nullif(a.erased, false) AS erased
         FROM attempts a ORDER BY a.namespace, a.task, a.run, a.attempt, a.attempt_id LIMIT ?
         """,
         [limit],

@@ -9,6 +9,7 @@ from schemas.rows import CompletionRow, PreferenceRow
 from schemas.selection import Selection
 from schemas.side_file import SideLine
 from schemas.statements import Annotation, Finding, Verification
+from schemas.tombstones import Tombstone
 from schemas.trajectory import SCHEMA_VERSION, Trajectory
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -24,6 +25,7 @@ _PUBLISHED: dict[str, Any] = {
     "preference_row": PreferenceRow,
     "selection": Selection,
     "side_line": SideLine,
+    "tombstone": Tombstone,
     "trajectory": Trajectory,
     "verification": Verification,
 }

@@ -27,6 +27,10 @@ QUARANTINE: dict[str, Reason] = {
         "An archive, or a member of it, is damaged, over a limit, or leads outside.",
         "Write the archive again, with plain members.",
     ),
+    "erased": Reason(
+        "What the item holds was erased on request (`curate forget`), so that its bytes are not stored again.",
+        "None needed; if it is to come back: curate import --readmit.",
+    ),
     "not_a_record": Reason("The item is not of this format's shape.", "Name the right --format, or mend the item."),
     "unknown_role": Reason("A message has a role this format does not define.", "Map the role before importing."),
     "no_call": Reason(

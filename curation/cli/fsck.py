@@ -6,7 +6,8 @@ from curation.cli.options import JsonOption, StoreOption
 def fsck(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Check every row, file and link; nothing is repaired.
 
-    A row is compared with its name, a file of the store with the log of its table.
+    A row is compared with its name, a file of the store with the log of its table. What `curate forget` erased is
+    counted, and not wrong.
     """
     import msgspec
 
@@ -21,8 +22,9 @@ def fsck(store: StoreOption = None, as_json: JsonOption = False) -> None:
 
     class FsckResult(msgspec.Struct):
         checked: int
+        erased: dict[str, int]
         bad: list[Bad]
 
     checked = check(store or find_store())
-    result = FsckResult(checked.rows, [Bad(*problem) for problem in checked.problems])
+    result = FsckResult(checked.rows, checked.erased, [Bad(*problem) for problem in checked.problems])
     finish(result, as_json=as_json, wrong=bool(result.bad))

@@ -28,6 +28,9 @@ def import_(
     ] = False,
     attempts: Annotated[str, typer.Option(help="order: identical rows are tries of their own, numbered.")] = "log",
     max_record_bytes: Annotated[int, typer.Option(min=1, help="A larger record is quarantined, unread.")] = 256 * 2**20,
+    readmit: Annotated[
+        bool, typer.Option("--readmit", help="Let in again what `curate forget` erased; else it is refused.")
+    ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -58,6 +61,7 @@ def import_(
         revise,
         number=attempts == "order",
         limit=max_record_bytes,
+        readmit=readmit,
     )
     with Readers((os.cpu_count() or 1) if large else 1) as readers:
         result = ingest(open_store(store), sources, options, readers)

@@ -13,6 +13,7 @@ from curation.cli import (
     diff,
     environment,
     export,
+    forget,
     fork,
     fsck,
     importing,
@@ -65,6 +66,7 @@ app.command("build")(build.build)
 app.command("export")(export.export)
 app.add_typer(report.app, name="report")
 app.add_typer(environment.app, name="environment")
+app.command("forget")(forget.forget)
 app.command("sql")(sql.sql)
 app.command("fsck")(fsck.fsck)
 

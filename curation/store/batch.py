@@ -22,12 +22,14 @@ from curation.store.tables import (
     sighting_row,
     statement_row,
     statement_table,
+    tombstone_row,
     trajectory_row,
 )
 from schemas.canonical import encode
 from schemas.objects import Object, Sighting
 from schemas.selection import Selection
 from schemas.statements import Statement
+from schemas.tombstones import Tombstone
 from schemas.trajectory import Trajectory
 
 _SPILL_BYTES = 32 * 2**20
@@ -46,6 +48,8 @@ class Batch:
         self._spooler: _Spooler | None = None
         self.attempts: dict[str, str] = {}
         """The trajectory that each attempt of this batch is recorded by."""
+        self.erasing = False
+        """Whether what the tombstones name is to be taken out of the data files too."""
 
     def add_trajectory(self, trajectory: Trajectory, attempt_id: str | None = None) -> str:
         """Add a record and return its id. ``attempt_id`` is absent for a fork."""
@@ -73,6 +77,10 @@ class Batch:
     def add_selection(self, selection: Selection) -> str:
         """Add a build's decision and return its id."""
         return self._add("selections", selection_row(selection), 1_000)
+
+    def add_tombstone(self, tombstone: Tombstone) -> str:
+        """Add that something is erased, or may come back, and return the tombstone's id."""
+        return self._add("tombstones", tombstone_row(tombstone), 1_000)
 
     def add_rows(self, table: str, rows: pa.RecordBatch) -> None:
         """Add rows that were made elsewhere, each id once."""

@@ -3,7 +3,8 @@
 A superseded statement holds no more. Of the rest the author kinds rank human > environment > log > side_file > rule for
 outcomes and checks, human > side_file > log > rule for other facts; where the best kind contradicts itself, nothing
 holds and the value is unknown. A model's own word (model, sibling, self_report) never holds. A rule that does not know
-whether a step is right (what it measured there is about a check) says nothing of the step.
+whether a step is right (what it measured there is about a check) says nothing of the step. An erased attempt counts in ``attempts`` as
+its tombstone says.
 """
 
 _CHECK_RANK = "['human', 'environment', 'log', 'side_file', 'rule']"
@@ -80,10 +81,19 @@ VIEWS: tuple[str, ...] = (
         coalesce(f.environment, t.environment) AS environment, coalesce(t.tools, f.tools) AS tools,
         t.seed, t.messages, t.calls, coalesce(o.outcome, 'unknown') AS outcome, o.outcome_by, o.score,
         f.stop, f.split, f."group", t.id IN (SELECT trajectory FROM faults) AS fault,
-        coalesce(f.strata, MAP {}::MAP(VARCHAR, VARCHAR)) AS strata, f.attempt_kind, f.allocation
+        coalesce(f.strata, MAP {}::MAP(VARCHAR, VARCHAR)) AS strata, f.attempt_kind, f.allocation, false AS erased
     FROM trajectories t
     LEFT JOIN facts f ON f.trajectory = t.id
     LEFT JOIN outcomes o ON o.trajectory = t.id
     WHERE t.attempt_id IS NOT NULL AND t.id NOT IN (SELECT id FROM revised)
+    UNION ALL BY NAME
+    SELECT attempt_id, erased AS trajectory_id, coalesce(task_key, attempt_id) AS task_key,
+        namespace, task, variant, NULL::VARCHAR AS run, attempt, model, agent, environment, tools,
+        NULL::VARCHAR AS seed, messages, calls, outcome, outcome_by, score, stop, split, "group", fault,
+        map_from_entries(strata) AS strata, attempt_kind, allocation, true AS erased
+    FROM (SELECT *, id IN (SELECT unnest(supersedes) FROM tombstones) AS outdated FROM tombstones)
+    WHERE attempt_id IS NOT NULL
+        AND attempt_id NOT IN (SELECT attempt_id FROM trajectories WHERE attempt_id IS NOT NULL)
+    QUALIFY row_number() OVER (PARTITION BY attempt_id ORDER BY outdated, id) = 1
     """,
 )

@@ -7,7 +7,8 @@ the same version only one lands and the other looks again.
 import json
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +23,9 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from curation.errors import StoreError
 from curation.store.tables import TABLES
+
+ERASURE = "erasure"
+"""What a commit that takes erased rows away says in the log: how many data files it replaces."""
 
 _APPLICATION = "put"
 _LOG = "_delta_log"
@@ -103,7 +107,7 @@ def is_whole(uri: str, table: str, entry: str) -> bool:
         case "CREATE TABLE":
             return {"protocol", "metaData"} <= names
         case "WRITE":
-            return {"add", "txn"} <= names
+            return "txn" in names and not names.isdisjoint({"add", "remove"})
         case _:
             return bool(actions)
 
@@ -137,6 +141,29 @@ def torn_files(uri: str, name: str, table: DeltaTable) -> list[str]:
         if not file.is_file() or file.stat().st_size != size:
             found.append(path)
     return found
+
+
+def left_over(uri: str, name: str, table: DeltaTable) -> list[str]:
+    """Files in a table's folder that it is not made of: staged and never committed, or no longer part of it.
+
+    In a local folder that includes what a process is writing, or was writing when it was killed.
+    """
+    if is_local(uri):
+        found = [path.name for path in Path(uri, name).iterdir() if path.is_file()]
+    else:
+        listed = storage(uri, name).get_file_info(pafs.FileSelector("", recursive=False))
+        found = [info.base_name for info in listed if info.type == pafs.FileType.File]
+    held = data_files(table)
+    return sorted(path for path in found if path.startswith("part-") and path not in held)
+
+
+def delete(uri: str, table: str, path: str) -> None:
+    """Delete a file of a table's folder; one that is gone already is no error."""
+    if is_local(uri):
+        Path(uri, table, path).unlink(missing_ok=True)
+    else:
+        with suppress(FileNotFoundError):
+            storage(uri, table).delete_file(path)
 
 
 def storage(uri: str, table: str) -> pafs.FileSystem:
@@ -180,20 +207,33 @@ def read_staged(uri: str, table: str, file: StagedFile) -> Iterator[pa.RecordBat
         yield from pq.ParquetFile(source).iter_batches(batch_size=2_000)
 
 
-def try_commit(uri: str, table: str, seen: DeltaTable, files: list[StagedFile]) -> bool:
-    """Commit staged files on top of the version that was looked at; False where another commit came first."""
+def try_commit(
+    uri: str, table: str, seen: DeltaTable, files: Sequence[StagedFile], replaced: Sequence[str] = ()
+) -> bool:
+    """Commit staged files on top of the version that was looked at; False where another commit came first.
+
+    ``replaced`` are data files in whose place some of these stand, without what was erased: the one commit that takes
+    something away. It says so in the log.
+    """
     folder = storage(uri, table)
     actions: list[AddAction | RemoveAction] = []
     for file in files:
         info = folder.get_file_info(file.path)
         written = int(info.mtime.timestamp() * 1000)
-        actions.append(AddAction(file.path, info.size, {}, written, True, json.dumps({"numRecords": file.rows})))
+        actions.append(
+            AddAction(file.path, info.size, {}, written, not replaced, json.dumps({"numRecords": file.rows}))
+        )
+    actions.extend(RemoveAction(path, False, 0) for path in replaced)
+    properties = CommitProperties(
+        app_transactions=[Transaction(_APPLICATION, seen.version() + 1)],
+        custom_metadata={ERASURE: len(replaced)} if replaced else None,
+    )
     try:
         seen.create_write_transaction(
             actions,
             "append",
             seen.schema(),
-            commit_properties=CommitProperties(app_transactions=[Transaction(_APPLICATION, seen.version() + 1)]),
+            commit_properties=properties,
             post_commithook_properties=PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False),
         )
     except CommitFailedError:

@@ -1,17 +1,20 @@
-"""Reading everything again: hashes, columns, files, history and links."""
+"""Reading everything again: hashes, columns, files, history, links, and what is erased."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
+import duckdb
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from curation.errors import StoreError
-from curation.store import files
+from curation.store import clearing, files
 from curation.store.tables import (
     STATEMENTS,
     TABLES,
@@ -20,15 +23,18 @@ from curation.store.tables import (
     selection_row,
     sighting_row,
     statement_row,
+    tombstone_row,
     trajectory_row,
 )
 from schemas.canonical import digest
 from schemas.objects import Sighting
 from schemas.selection import Selection
+from schemas.tombstones import Tombstone
 from schemas.trajectory import decode
 
 _KEPT = frozenset(("CREATE TABLE", "WRITE"))
 _ROWS = 1_000
+_AGAIN = "an erasure was cut off; run `curate forget --yes`, which ends it"
 
 
 class Problem(NamedTuple):
@@ -40,10 +46,11 @@ class Problem(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """How many rows were read and hashed, and what was wrong."""
+    """How many rows were read and hashed, what was wrong, and how much of which kind is erased, which is not wrong."""
 
     rows: int
     problems: list[Problem]
+    erased: dict[str, int]
 
 
 def check(uri: str) -> Checked:
@@ -55,6 +62,7 @@ def check(uri: str) -> Checked:
     problems: list[Problem] = []
     seen: dict[str, set[str]] = {}
     links: list[tuple[str, str, str, str]] = []
+    erased, kinds = _erased(uri)
     for table in TABLES:
         ids = seen.setdefault(table, set())
         try:
@@ -68,10 +76,12 @@ def check(uri: str) -> Checked:
                 for batch in _batches(uri, table, path):
                     rows += batch.num_rows
                     problems.extend(_wrong_rows(table, batch, ids))
+                    problems.extend(_not_gone(table, batch, erased))
                     ids.update(batch["id"].to_pylist())
                     links.extend(_links(table, batch))
             except (OSError, ValueError) as error:
                 problems.append(Problem(path, table, f"torn or missing file: {error}"))
+        problems.extend(_beside(uri, table, delta, erased))
     problems.extend(
         Problem(identity, table, f"refers to {wanted} that is not in {target}")
         for identity, table, target, wanted in links
@@ -79,7 +89,7 @@ def check(uri: str) -> Checked:
     )
     forks = [(wanted, identity) for identity, table, target, wanted in links if table == target == "trajectories"]
     problems.extend(_hanging(forks, {problem.id for problem in problems}))
-    return Checked(rows, problems)
+    return Checked(rows, problems, kinds)
 
 
 def _history(uri: str, table: DeltaTable, name: str) -> Iterator[Problem]:
@@ -93,10 +103,34 @@ def _history(uri: str, table: DeltaTable, name: str) -> Iterator[Problem]:
         return
     for commit in history:
         operation = commit.get("operation", "?")
+        if commit.get(files.ERASURE) and operation == "WRITE":
+            continue
         if operation not in _KEPT or commit.get("operationParameters", {}).get("mode") == "Overwrite":
             yield Problem(
                 f"version {commit.get('version')}", name, f"the table was changed by {operation}, not appended to"
             )
+
+
+def _erased(uri: str) -> tuple[frozenset[str], dict[str, int]]:
+    """The digests that are erased, and how many of which kind; none where the tombstones cannot be read."""
+    try:
+        kinds = clearing.read_kinds(uri)
+    except (StoreError, OSError, duckdb.Error):
+        return frozenset(), {}
+    return frozenset(kinds), dict(sorted(Counter(kinds.values()).items()))
+
+
+def _not_gone(table: str, batch: pa.RecordBatch, erased: frozenset[str]) -> Iterator[Problem]:
+    for identity in batch.filter(clearing.touched(table, batch, erased))["id"].to_pylist() if erased else ():
+        yield Problem(identity, table, f"it is of what is erased, and still here: {_AGAIN}")
+
+
+def _beside(uri: str, table: str, delta: DeltaTable, erased: frozenset[str]) -> Iterator[Problem]:
+    """Files that are part of no table and hold what is erased."""
+    for path in files.left_over(uri, table, delta) if erased else ():
+        with suppress(OSError, ValueError):
+            if clearing.holds_erased(uri, table, path, erased):
+                yield Problem(path, table, f"a file beside the table holds what is erased: {_AGAIN}")
 
 
 def _batches(uri: str, table: str, path: str) -> Iterator[pa.RecordBatch]:
@@ -146,6 +180,8 @@ def _row_of(table: str, record: str, attempt: str | None) -> Row:
             return trajectory_row(decode(record), record.encode(), attempt)
         case "sightings":
             return sighting_row(msgspec.json.decode(record, type=Sighting))
+        case "tombstones":
+            return tombstone_row(msgspec.json.decode(record, type=Tombstone))
         case "selections":
             return selection_row(msgspec.json.decode(record, type=Selection))
         case _:
@@ -159,6 +195,8 @@ def _contents(table: str, batch: pa.RecordBatch) -> list[bytes]:
 
 
 def _links(table: str, batch: pa.RecordBatch) -> Iterator[tuple[str, str, str, str]]:
+    if table == "sightings":
+        batch = batch.filter(pc.not_equal(pc.fill_null(batch["code"], ""), clearing.CODE))
     for column, target in _LINKS.get(table, {}).items():
         for identity, wanted in zip(batch["id"].to_pylist(), batch[column].to_pylist(), strict=True):
             if wanted is not None:

@@ -16,6 +16,9 @@ _PLACES = (
     ("selection", "selections", "id"),
     ("sighting", "sightings", "id"),
     ("build", "selections", "build"),
+    ("tombstone", "tombstones", "id"),
+    ("erased", "tombstones", "erased"),
+    ("erased", "tombstones", "attempt_id"),
 )
 
 
@@ -63,6 +66,8 @@ def resolve_trajectory(store: Store, prefix: str) -> str:
         )
         identity: str = rows["id"][0].as_py()
         return identity
+    if named.kind == "erased":
+        raise NotFoundError(f"{prefix!r} is erased; `curate show {named.id[:16]}` prints its tombstone")
     if named.kind != "trajectory":
         raise NotFoundError(f"{prefix!r} is a {named.kind}; name a trajectory or an attempt")
     return named.id

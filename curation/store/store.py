@@ -1,6 +1,7 @@
 """A store: opened by its address, read by id or by SQL, written by one function."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -12,18 +13,19 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from curation.errors import CurationError, NotFoundError, StoreError, UsageError
-from curation.store import files, views
+from curation.store import clearing, files, views
 from curation.store.batch import Batch
 from curation.store.files import StagedFile
 from curation.store.tables import TABLES, check_name
 from schemas.trajectory import Trajectory, decode
 
 _CHUNK = 500
+_GONE = ("No files found", "Cannot open file", "No such file")
 _DAMAGE = (views.MISMATCH, "Failed to read file", "TProtocolException", "No magic bytes")
 
 
 class Store:
-    """The seven tables at one address (a local folder or any object store's URI), as of when it was opened.
+    """The eight tables at one address (a local folder or any object store's URI), as of when it was opened.
 
     ``write`` brings the view up to date; nothing else changes what is read.
     """
@@ -107,7 +109,7 @@ class Store:
             found = dict(zip(rows["id"].to_pylist(), rows["record"].to_pylist(), strict=True))
             for identity in chunk:
                 if identity not in found:
-                    raise NotFoundError(f"no trajectory {identity!r} in {self.uri!r}")
+                    raise self._missing("trajectories", identity)
                 yield identity, _verified(identity, found[identity])
 
     def object(self, identity: str) -> bytes:
@@ -136,13 +138,27 @@ class Store:
 
         Rows whose id is there already are left out, also when another process writes the same ones meanwhile. Raises
         StoreError, before anything is committed, where the store is torn; and, before any trajectory is visible, where
-        another process has meanwhile stored other bytes for an attempt of this batch.
+        another process has meanwhile stored other bytes for an attempt of this batch, or erased what it is about.
+
+        With a batch that is ``erasing``, what stands in tombstones is taken out of every table, and the data files that
+        held it are deleted: the only thing that is ever taken away.
         """
         self.refuse_torn()
         staged = batch.finish()
-        written = {table: self._put(table, staged.get(table, []), batch) for table in TABLES}
+        try:
+            written = {table: self._put(table, staged.get(table, []), batch) for table in TABLES}
+        except duckdb.Error as error:
+            raise _explained(error) from error
         self._load()
         return written
+
+    def sweep(self) -> list[str]:
+        """Delete the files of no table that hold what is erased; those that cannot be read are left, and named.
+
+        A process that is writing, or was killed while it did, leaves such files; they are in no query.
+        """
+        erased = clearing.read_erased(self.uri)
+        return [path for table in TABLES if erased for path in clearing.sweep(self.uri, table, erased)]
 
     def refuse_torn(self) -> None:
         """Raise StoreError that names the first torn data file or log entry, if there is one."""
@@ -153,12 +169,14 @@ class Store:
     def _missing(self, table: str, identity: str) -> CurationError:
         if torn := self._torn[table]:
             return StoreError(f"{identity!r} is in no whole file of {self.uri!r}; {_torn_words(table, torn)}")
+        if identity in clearing.read_erased(self.uri):
+            return NotFoundError(f"{identity!r} was erased; `curate show {identity[:16]}` prints its tombstone")
         return NotFoundError(f"nothing of id {identity!r} in table {table!r} of {self.uri!r}")
 
     def _load(self) -> None:
-        opened = {table: files.open_whole(self.uri, table) for table in TABLES}
+        opened = {table: self._settled(table) for table in TABLES}
         self._tables = {name: table for name, (table, _) in opened.items()}
-        self._torn = {name: [*torn, *files.torn_files(self.uri, name, table)] for name, (table, torn) in opened.items()}
+        self._torn = {name: torn for name, (_, torn) in opened.items()}
         for connection in ("_connection", "_unverified"):
             self.__dict__.pop(connection, None)
 
@@ -180,13 +198,13 @@ class Store:
             raise _explained(error) from error
 
     def _put(self, table: str, staged: list[StagedFile], batch: Batch) -> int:
-        if not staged:
+        if not staged and not batch.erasing:
             return 0
         ids = batch.ids(table)
         looked: set[str] = set()
         for _ in files.attempts():
-            seen = files.open_table(self.uri, table)
-            if torn := files.torn_files(self.uri, table, seen):
+            seen, torn = self._settled(table)
+            if torn:
                 raise StoreError(_torn_words(table, torn))
             if table == "trajectories":
                 self._refuse_rivals(seen, batch.attempts)
@@ -194,10 +212,38 @@ class Store:
                 staged = self._without(table, staged, known)
                 ids = ids - known
             looked.update(files.data_files(seen))
+            erased = clearing.read_erased(self.uri)
+            self._refuse_erased(table, staged, erased)
+            cleared = clearing.clear(self.uri, table, seen, erased) if batch.erasing else clearing.Cleared()
             rows = sum(file.rows for file in staged)
-            if rows == 0 or files.try_commit(self.uri, table, seen, staged):
+            if not (rows or cleared.replaced) or files.try_commit(
+                self.uri, table, seen, [*(staged if rows else ()), *cleared.files], cleared.replaced
+            ):
+                for path in cleared.replaced:
+                    files.delete(self.uri, table, path)
                 return rows
+            for file in cleared.files:
+                files.delete(self.uri, table, file.path)
         raise StoreError(f"table {table!r} could not be written")
+
+    def _settled(self, table: str) -> tuple[DeltaTable, list[str]]:
+        """A table as it is now, and its torn files; those that an erasure replaces meanwhile are none."""
+        while True:
+            opened, entries = files.open_whole(self.uri, table)
+            torn = [*entries, *files.torn_files(self.uri, table, opened)]
+            if not torn or files.open_whole(self.uri, table)[0].version() == opened.version():
+                return opened, torn
+
+    def _refuse_erased(self, table: str, staged: list[StagedFile], erased: frozenset[str]) -> None:
+        """Refuse rows about what has been erased since this store was opened."""
+        for file in staged if erased else ():
+            with suppress(FileNotFoundError):
+                if not clearing.holds_erased(self.uri, table, file.path, erased):
+                    continue
+            raise StoreError(
+                f"another process has meanwhile erased what rows of table {table!r} are about: they are not written; "
+                "run the same command again"
+            )
 
     def _known(self, table: str, seen: DeltaTable, ids: set[str], looked: Set[str]) -> set[str]:
         """Which of these ids are in the table's data files, but for those that were looked at before."""
@@ -240,6 +286,11 @@ class Store:
 def _explained(error: duckdb.Error) -> CurationError:
     """A failed query as damage of the store, where it is that, or as the query's own mistake."""
     words = str(error)
+    if any(sign in words for sign in _GONE):
+        return StoreError(
+            f"a data file is gone ({words.splitlines()[0]}): where another process erases, run the same command again; "
+            "else `curate fsck` names it"
+        )
     if any(sign in words for sign in _DAMAGE):
         return StoreError(f"{words.splitlines()[0]}; `curate fsck` names all that is damaged")
     return UsageError(f"query failed: {words}")

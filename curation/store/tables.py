@@ -1,4 +1,4 @@
-"""The seven tables: their columns, and how a record or statement becomes a row.
+"""The eight tables: their columns, and how a record or statement becomes a row.
 
 Every row has an ``id`` that is the SHA-256 of what it holds (``record``, or ``bytes`` for objects), so that verifying
 is hashing. The other columns repeat what queries need.
@@ -18,6 +18,7 @@ from schemas.digests import Decision, decisions_of, task_key
 from schemas.objects import Object, Sighting
 from schemas.selection import Selection
 from schemas.statements import Annotation, Finding, Statement, Value, Verification, slot
+from schemas.tombstones import ErasedAttempt, Tombstone
 from schemas.trajectory import SCHEMA_VERSION, Trajectory
 
 _TEXT = pa.string()
@@ -44,6 +45,40 @@ _STATEMENT = [
 ]
 
 TABLES: dict[str, pa.Schema] = {
+    "tombstones": pa.schema(
+        [
+            ("id", _TEXT),
+            ("record", _TEXT),
+            ("erased", _TEXT),
+            ("kind", _TEXT),
+            ("author_name", _TEXT),
+            ("reason", _TEXT),
+            ("lifted", pa.bool_()),
+            ("supersedes", pa.list_(_TEXT)),
+            ("attempt_id", _TEXT),
+            ("task_key", _TEXT),
+            ("namespace", _TEXT),
+            ("task", _TEXT),
+            ("variant", _TEXT),
+            ("attempt", pa.int64()),
+            ("model", _TEXT),
+            ("agent", _TEXT),
+            ("environment", _TEXT),
+            ("tools", _TEXT),
+            ("messages", pa.int32()),
+            ("calls", pa.int32()),
+            ("outcome", _TEXT),
+            ("outcome_by", _TEXT),
+            ("score", pa.float64()),
+            ("stop", _TEXT),
+            ("split", _TEXT),
+            ("group", _TEXT),
+            ("fault", pa.bool_()),
+            ("strata", pa.list_(pa.struct([("k", _TEXT), ("v", _TEXT)]))),
+            ("attempt_kind", _TEXT),
+            ("allocation", _TEXT),
+        ]
+    ),
     "objects": pa.schema([("id", _TEXT), ("kind", _TEXT), ("bytes", pa.binary())]),
     "sightings": pa.schema(
         [
@@ -121,7 +156,7 @@ TABLES: dict[str, pa.Schema] = {
         ]
     ),
 }
-"""Schemas by table, in the order of commits: what is referred to comes first, and ``trajectories`` is the import."""
+"""Schemas by table, in the order of commits: what is erased, what is referred to, ``trajectories``: the import."""
 
 STATEMENTS: dict[str, type[Annotation | Finding | Verification]] = {
     "annotations": Annotation,
@@ -217,6 +252,28 @@ def selection_row(selection: Selection) -> Row:
     record = encode(selection)
     columns = {name: getattr(selection, name) for name in TABLES["selections"].names[2:]}
     return {"id": digest(record), "record": record.decode(), **columns, "failed": list(selection.failed)}
+
+
+def tombstone_row(tombstone: Tombstone) -> Row:
+    """The row of a tombstone; what an attempt counts under is null where it is of none."""
+    record = encode(tombstone)
+    held = tombstone.attempt
+    facts = {name: None if held is None else getattr(held, name) for name in ErasedAttempt.__struct_fields__}
+    strata = [] if held is None else [{"k": name, "v": value} for name, value in held.strata]
+    score = None if held is None or held.score is None else float(held.score)
+    return {
+        "id": digest(record),
+        "record": record.decode(),
+        "erased": tombstone.erased,
+        "kind": tombstone.kind,
+        "author_name": tombstone.author.name,
+        "reason": tombstone.reason,
+        "lifted": tombstone.lifted,
+        "supersedes": list(tombstone.supersedes),
+        **facts,
+        "score": score,
+        "strata": strata,
+    }
 
 
 def record_batch(table: str, rows: Sequence[Row]) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""The DuckDB face of a store: the seven tables and the views over them.
+"""The DuckDB face of a store: the eight tables and the views over them.
 
 Which statement holds is decided in ``curation.store.effective`` alone; here stand the tables and their connection.
 """

@@ -106,7 +106,7 @@ def test_the_way_out_of_a_torn_log_entry_works(tmp_path: Path, damage: Damage) -
     store = Store.open(store.uri)
     put(store, attempt(2))
     assert store.sql("SELECT * FROM attempts").num_rows == 2
-    assert check(store.uri) == (2, [])
+    assert check(store.uri) == (2, [], {})
 
 
 def test_a_torn_first_entry_is_a_refusal(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_changed_record_is_named_by_every_read_with_the_forks_that_hang_on_it(
     (fork,) = put(store, fork_of(parent))
     (fork_of_fork,) = put(store, fork_of(fork))
     (other,) = put(store, attempt(1))
-    assert check(store.uri) == (4, [])
+    assert check(store.uri) == (4, [], {})
     forge(folder / "trajectories", parent, "A18", "A17")
 
     changed = Store.open(store.uri)

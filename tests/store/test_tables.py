@@ -1,4 +1,4 @@
-"""The seven tables as other programs see them."""
+"""The eight tables as other programs see them."""
 
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from tests.store.stores import attempt, failing, fork_of, put
 
 STATEMENT = {"id", "record", "trajectory", "author_kind", "author_name", "author_version", "supersedes"}
 WANTED = {
+    "tombstones": {"id", "record", "erased", "kind", "author_name", "reason", "lifted", "supersedes", "attempt_id"},
     "trajectories": {"id", "record", "schema_version", "attempt_id", "task", "parent", "branch_point", "decisions"},
     "objects": {"id", "kind", "bytes"},
     "sightings": {"file", "name", "place", "offset", "raw", "importer", "trajectory", "code"},
@@ -22,7 +23,7 @@ WANTED = {
 DECISION = {"message", "context", "information", "action", "tools", "error_seen"}
 
 
-def test_there_are_seven_with_their_columns(tmp_path: Path) -> None:
+def test_there_are_eight_with_their_columns(tmp_path: Path) -> None:
     Store.create(str(tmp_path / "store"))
     assert {folder.name for folder in (tmp_path / "store").iterdir()} == WANTED.keys()
     for name, columns in WANTED.items():

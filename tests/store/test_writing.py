@@ -39,14 +39,14 @@ def test_eight_processes_append_and_nothing_is_lost(tmp_path: Path) -> None:
 
     ids = Store.open(store.uri).sql("SELECT id FROM trajectories")["id"].to_pylist()
     assert sorted(ids) == sorted(trajectory_id(attempt(number)) for number in range(200))
-    assert check(store.uri) == (200, [])
+    assert check(store.uri) == (200, [], {})
 
 
 def test_processes_that_write_the_same_records_leave_one_row_each(tmp_path: Path) -> None:
     store = Store.create(str(tmp_path / "store"))
     writers = [append(store, first, first + 8) for first in (0, 2, 4, 0)]
     assert [writer.wait() for writer in writers] == [0] * 4
-    assert check(store.uri) == (12, [])
+    assert check(store.uri) == (12, [], {})
 
 
 def test_what_is_there_is_not_written_again(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_batch_that_is_not_written_is_invisible(tmp_path: Path) -> None:
         batch.finish()
     assert list((tmp_path / "store" / "trajectories").glob("*.parquet")), "the staged file is there"
     assert Store.open(store.uri).sql("SELECT * FROM trajectories").num_rows == 0
-    assert check(store.uri) == (0, [])
+    assert check(store.uri) == (0, [], {})
 
 
 def test_only_init_creates_a_store(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_store_in_a_folder_with_a_name_like_a_pattern(tmp_path: Path) -> None:
     store = Store.create(str(tmp_path / "it's [a] *store?"))
     (identity,) = put(store, attempt(1))
     assert store.trajectory(identity) == attempt(1)
-    assert check(store.uri) == (1, [])
+    assert check(store.uri) == (1, [], {})
 
 
 def test_an_unknown_id_is_not_found(tmp_path: Path) -> None:

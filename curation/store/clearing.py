@@ -1,0 +1,166 @@
+"""Which rows an erasure touches, what is left of each, and the data files that hold them still.
+
+A record, its objects and what is said of it go as a whole. Of a sighting and of a build's decision the count stays: the
+sighting without names and words, the decision with the mark that what it was about is erased.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import duckdb
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from curation.store import files, views
+from curation.store.files import StagedFile
+from curation.store.tables import TABLES, record_batch, selection_row, sighting_row
+from schemas.canonical import digest, encode
+from schemas.objects import Sighting
+from schemas.selection import Difference, Selection
+
+CODE = "erased"
+STANDING = "NOT lifted AND id NOT IN (SELECT unnest(supersedes) FROM tombstones)"
+"""Which tombstones stand, as SQL."""
+
+_ROWS = 2_000
+_NAMES: dict[str, tuple[str, ...]] = {
+    "objects": ("id",),
+    "sightings": ("trajectory", "raw"),
+    "annotations": ("trajectory", "author_name"),
+    "findings": ("trajectory", "author_name"),
+    "verifications": ("trajectory", "author_name"),
+    "trajectories": ("id", "parent"),
+    "selections": ("trajectory", "child", "partner"),
+}
+"""The columns by which a row of a table is about something that may be erased."""
+
+
+class Cleared(NamedTuple):
+    """Data files that hold erased rows, and the staged ones that take their place."""
+
+    replaced: tuple[str, ...] = ()
+    files: tuple[StagedFile, ...] = ()
+
+
+def read_erased(uri: str) -> frozenset[str]:
+    """The digests of all that is erased now, by whichever process."""
+    return frozenset(read_kinds(uri))
+
+
+def read_kinds(uri: str) -> dict[str, str]:
+    """The kind of everything that is erased now, by its digest."""
+    table = files.open_table(uri, "tombstones")
+    if not files.data_files(table):
+        return {}
+    connection = duckdb.connect(config={"threads": 2})
+    views.attach(connection, uri, "tombstones", table)
+    return dict(connection.execute(f"SELECT erased, kind FROM tombstones WHERE {STANDING}").fetchall())
+
+
+def is_about(table: str, names: str) -> str:
+    """The condition that a row of a table is about one of the digests that a query gives, as SQL."""
+    return " OR ".join(f"{column} IN ({names})" for column in _NAMES[table])
+
+
+def touched(table: str, rows: pa.RecordBatch, erased: frozenset[str]) -> pa.Array:
+    """Which rows of a table an erasure changes, as booleans: those that are about what is erased, and do not say so."""
+    values = pa.array(sorted(erased), pa.string())
+    found = pa.array([False] * rows.num_rows)
+    for column in _NAMES.get(table, ()):
+        found = pc.or_(found, pc.is_in(rows[column], value_set=values))
+    match table:
+        case "sightings":
+            return pc.and_(found, pc.not_equal(pc.fill_null(rows["code"], ""), CODE))
+        case "selections":
+            records = zip(rows["record"].to_pylist(), found.to_pylist(), strict=True)
+            return pa.array([hit and _marked(record, erased) != record.encode() for record, hit in records])
+        case _:
+            return found
+
+
+def cleared_rows(table: str, rows: pa.RecordBatch, erased: frozenset[str]) -> pa.RecordBatch:
+    """What is left of rows of a table: the untouched ones, then what the touched ones leave."""
+    hit = touched(table, rows, erased)
+    left = []
+    for record in rows.filter(hit)["record"].to_pylist() if table in ("sightings", "selections") else ():
+        if table == "sightings":
+            left.append(sighting_row(_nameless(msgspec.json.decode(record, type=Sighting))))
+        else:
+            left.append(selection_row(msgspec.json.decode(_marked(record, erased), type=Selection)))
+    kept = rows.filter(pc.invert(hit))
+    return pa.concat_batches([kept, record_batch(table, left)]) if left else kept
+
+
+def clear(uri: str, table: str, seen: DeltaTable, erased: frozenset[str]) -> Cleared:
+    """Stage what is left of the data files that hold erased rows; nothing is committed."""
+    held = [path for path in files.data_files(seen) if erased and holds_erased(uri, table, path, erased)]
+    if not held:
+        return Cleared()
+    writer = files.Writer(uri, table)
+    for path in held:
+        for rows in _batches(uri, table, path, TABLES[table].names):
+            kept = cleared_rows(table, rows.cast(TABLES[table]), erased)
+            if kept.num_rows:
+                writer.write(pa.Table.from_batches([kept]))
+    staged = writer.close()
+    if staged.rows == 0:
+        files.delete(uri, table, staged.path)
+        return Cleared(tuple(held))
+    return Cleared(tuple(held), (staged,))
+
+
+def holds_erased(uri: str, table: str, path: str, erased: frozenset[str]) -> bool:
+    """Whether a file of a table holds a row that an erasure changes. Raises OSError or ValueError where it is torn."""
+    if table not in _NAMES:
+        return False
+    more = {"sightings": ("code",), "selections": ("record",)}.get(table, ())
+    columns = [*_NAMES[table], *more]
+    return any(pc.any(touched(table, rows, erased)).as_py() for rows in _batches(uri, table, path, columns))
+
+
+def sweep(uri: str, table: str, erased: frozenset[str]) -> list[str]:
+    """Delete the files beside a table that hold erased rows; those that cannot be read, as one is being written.
+
+    What was not committed, or is part of the table no more, is in no query; a process whose staged file is deleted
+    holds erased rows and is refused when it commits.
+    """
+    unread = []
+    for path in files.left_over(uri, table, files.open_table(uri, table)):
+        try:
+            if holds_erased(uri, table, path, erased):
+                files.delete(uri, table, path)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError):
+            unread.append(f"{table}/{path}")
+    return unread
+
+
+def _batches(uri: str, table: str, path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    with files.storage(uri, table).open_input_file(path) as source:
+        yield from pq.ParquetFile(source).iter_batches(batch_size=_ROWS, columns=list(columns))
+
+
+def _nameless(sighting: Sighting) -> Sighting:
+    """That an item was read, by digests alone."""
+    return Sighting(
+        file=sighting.file,
+        name=digest(encode(sighting.name)),
+        place=sighting.place,
+        offset=sighting.offset,
+        raw=sighting.raw,
+        importer=sighting.importer,
+        code=CODE,
+        part=None if sighting.part is None else digest(encode(sighting.part)),
+    )
+
+
+def _marked(record: str, erased: frozenset[str]) -> bytes:
+    """A decision of a build that says which of its sides are erased, and nothing else in words."""
+    selection = msgspec.json.decode(record, type=Selection)
+    sides = {name: getattr(selection, name) for name in _NAMES["selections"]}
+    marks = tuple(Difference(CODE, name, identity) for name, identity in sides.items() if identity in erased)
+    return encode(msgspec.structs.replace(selection, detail=marks))
