@@ -23,7 +23,7 @@ from curation.importers.row_messages import PLAIN, Profile, read_rows, without_n
 from curation.importers.span_messages import loaded
 from schemas import canonical
 from schemas.objects import Object, tools_object
-from schemas.statements import Stop
+from schemas.statements import Result, Stop
 from schemas.trajectory import Attempt, Conditions, Json, Task, Trajectory
 
 STOP_RULE = "hf-rows.exit_status@1"
@@ -154,9 +154,9 @@ def _outcome(row: Mapping[str, Any]) -> tuple[Fact, ...]:
     reward = row.get("reward")
     if isinstance(verdict, bool) or verdict in (0, 1):
         return (Fact("outcome", "passed" if verdict else "failed"),)
-    if type(reward) in (int, float):
-        result = "passed" if reward >= 1 else "partial" if reward > 0 else "failed"
-        return (Fact("outcome", result, score=reward),)  # type: ignore[arg-type]
+    if isinstance(reward, int | float) and not isinstance(reward, bool):
+        result: Result = "passed" if reward >= 1 else "partial" if reward > 0 else "failed"
+        return (Fact("outcome", result, score=reward),)
     return ()
 
 
