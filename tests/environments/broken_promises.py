@@ -11,8 +11,8 @@ import msgspec
 
 from environments.blobs import MemoryBlobs
 from environments.json_state import JsonState
-from environments.protocol import Blobs, Controls, Determinism, EnvSpec, SnapshotError, Undo
-from environments.python_state import PythonSession, PythonWorld
+from environments.protocol import Blobs, CheckResult, Controls, Determinism, EnvSpec, SnapshotError, Undo
+from environments.python_state import PythonSession, PythonState, PythonWorld
 from environments.session import ToolSession
 from environments.tools import Answer, Tool, Toolbox
 from schemas.objects import Snapshot
@@ -60,6 +60,17 @@ def order(state: State) -> list[str]:
     return list({"a", "b", "c", "d", "e", "f", "g", "h"})
 
 
+def drift(state: State) -> str:
+    """Keep what differs in every process."""
+    state["n"] = hash("n") % 10**9
+    return "kept"
+
+
+def anywhere() -> State:
+    """A start that differs in every process."""
+    return {"n": hash("n") % 10**9}
+
+
 def now(state: State) -> float:
     """The time."""
     return time.time()
@@ -93,6 +104,8 @@ always_breaks = world(reads=[guess])
 breaks = world(reads=[divide], examples=[("divide", {"by": 0})])
 unordered = world(reads=[order])
 unordered_and_says_so = world(reads=[order], determinism="external")
+drifts = world(writes=[drift])
+starts_anywhere = PythonWorld("w", anywhere, reads=[peek])
 timed = world(reads=[now])
 timed_and_says_so = world(reads=[now], determinism="clocked")
 forgetful = world(reads=[remember])
@@ -158,6 +171,26 @@ class Once(PythonSession):
         if self._closed:
             raise RuntimeError("closed already")
         self._closed = True
+
+
+class Meddling(PythonSession):
+    """A session whose check writes."""
+
+    def check(self, task: Task, messages: Sequence[Message] = ()) -> CheckResult:
+        self.state.value["n"] += 1
+        return CheckResult("passed")
+
+
+class OneState:
+    """Its worlds are one and the same."""
+
+    spec = sound.spec
+
+    def __init__(self) -> None:
+        self.one = PythonState({"n": 0})
+
+    def open(self, start: Task | Snapshot, controls: Controls, blobs: Blobs) -> Meddling:
+        return Meddling(sound, self.one, controls, blobs)
 
 
 class Tally(PythonSession):

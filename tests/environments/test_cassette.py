@@ -81,7 +81,7 @@ def test_another_task_or_start_is_another_tape(tmp_path: Path) -> None:
     world = tape(tmp_path, run((LOOK, "2")), run((LOOK, "5"), at=task(stock=5)))
     assert play(world, LOOK) == [("ok", "2")]
     assert play(world, LOOK, at=task(stock=5)) == [("ok", "5")]
-    for unknown in (Task(id="u"), Task(), task(stock=6), Task(namespace="n", id="t")):
+    for unknown in (Task(id="u"), Task(), task(stock=6), Task(namespace="n", id="t"), Task(id="t", variant="v")):
         with pytest.raises(StartError, match="no call from its start"):
             start(world, unknown)
 
