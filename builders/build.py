@@ -13,17 +13,27 @@ from builders.discover import PARTNERS, count_attempts, discover, find_splits, f
 from builders.judge import judge
 from builders.output import File, RowFile, refuse_place, reload, replacing, write_card, write_manifest
 from curation.errors import UsageError
+from curation.masking import Mask, masked_in, read_mask
 from curation.store import Batch, Store
 from schemas.canonical import digest, encode
 from schemas.rows import HELD_OUT, Wanted
 from schemas.selection import KINDS, Kind, Selection
 
-RULES = "3"
+RULES = "4"
 """The version of the checks and renderings: raised with every change of what a build gives for the same store."""
 
 NO_CANDIDATE = "no_candidate:"
-_COUNTED = ("kinds", "attempts", "attempts_kept", "tasks", "tasks_kept", "held_out_attempts", "held_out_tasks")
-_READ = ("trajectories", "objects", "annotations", "findings", "verifications")
+_COUNTED = (
+    "kinds",
+    "masked",
+    "attempts",
+    "attempts_kept",
+    "tasks",
+    "tasks_kept",
+    "held_out_attempts",
+    "held_out_tasks",
+)
+_READ = ("tombstones", "trajectories", "objects", "annotations", "findings", "verifications")
 _SELECTION = msgspec.json.Decoder(Selection)
 
 
@@ -34,6 +44,7 @@ class Options(msgspec.Struct, frozen=True):
     level: Wanted
     held_out: tuple[str, ...]
     partners: int
+    allowed_secrets: tuple[str, ...] = ()
 
 
 class KindResult(msgspec.Struct, frozen=True):
@@ -55,12 +66,14 @@ class KindResult(msgspec.Struct, frozen=True):
 class BuildResult(msgspec.Struct, frozen=True):
     """What a build did. An attempt is kept if one of its decisions is, a task if one of its attempts is.
 
-    A task is held out if all its attempts are.
+    A task is held out if all its attempts are. ``masked`` counts the secrets that rows hold as placeholders, by kind,
+    each once.
     """
 
     build: str
     out: str
     kinds: dict[str, KindResult]
+    masked: dict[str, int]
     attempts: int
     attempts_kept: int
     tasks: int
@@ -77,13 +90,15 @@ def build(
     level: Wanted = "execution",
     held_out: Sequence[str] = HELD_OUT,
     partners: int = PARTNERS,
+    allowed_secrets: Sequence[str] = (),
     inputs: Sequence[Path] = (),
 ) -> BuildResult:
     """Write the rows of a store into a folder and the judgements into the store; without ``kinds``, all of them.
 
     ``level`` is how far a decision must be confirmed, ``held_out`` are splits that give no rows, ``partners`` caps the
-    chosen sides of one rejected decision, ``inputs`` are further paths that must not be written over. The same store
-    and options give the same build id and the same bytes. Raises UsageError for an unknown kind or level, and where the
+    chosen sides of one rejected decision, ``inputs`` are further paths that must not be written over. Secrets are
+    masked in rows, after all checks, but for those of which ``allowed_secrets`` has a digest. The same store and
+    options give the same build id and the same bytes. Raises UsageError for an unknown kind or level, and where the
     folder may not be written (it or a link leads to an input, or it holds what no build wrote); LoadError where a row
     does not load.
     """
@@ -95,7 +110,9 @@ def build(
     if level not in get_args(Wanted):
         raise UsageError(f"unknown level {level!r}; known: {', '.join(get_args(Wanted))}")
     names = tuple(sorted(set(map(fold_split, held_out))))
-    options = Options(tuple(kind for kind in KINDS if kind in wanted), level, names, partners)
+    allowed = tuple(sorted(set(allowed_secrets)))
+    options = Options(tuple(kind for kind in KINDS if kind in wanted), level, names, partners, allowed)
+    mask = read_mask(store, allowed)
     splits = find_splits(store, names)
     read = _state(store)
     identity = digest(encode([RULES, [check.name for check in CHECKS], options, read]))
@@ -104,7 +121,7 @@ def build(
         files: dict[Kind, File] = {}
         for kind, tally in tallies.items():
             lines = discover(store, kind, splits, partners)
-            if file := _write_rows(lines, kind, level, identity, folder, batch, tally):
+            if file := _write_rows(lines, kind, level, identity, folder, batch, tally, mask):
                 files[kind] = file
         write_card(folder, identity, files)
         reload(folder, files)
@@ -126,6 +143,7 @@ class _Tally:
         self.missing: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
         self.attempts: set[str] = set()
+        self.masked: set[tuple[str, str]] = set()
 
     def add(self, selection: Selection) -> None:
         if selection.kept:
@@ -148,16 +166,18 @@ def _write_rows(
     folder: Path,
     batch: Batch,
     tally: _Tally,
+    mask: Mask,
 ) -> File | None:
     with RowFile(folder, kind) as rows:
         for some in lines:
-            results = judge(some, kind, identity, level)
+            results = judge(some, kind, identity, level, mask)
             for text, sample, row in zip(*(column.to_pylist() for column in results.columns), strict=True):
                 selection = _SELECTION.decode(text)
                 tally.add(selection)
                 batch.add_selection(selection)
                 if sample is not None:
                     rows.add(sample, row)
+                    tally.masked |= masked_in(row)
         return rows.finish()
 
 
@@ -180,6 +200,7 @@ def _result(
 ) -> BuildResult:
     kept = sorted(set[str]().union(*(tally.attempts for tally in tallies.values())))
     totals = count_attempts(store, held_out, kept)
+    masked = set[tuple[str, str]]().union(*(tally.masked for tally in tallies.values()))
     kinds: dict[str, KindResult] = {
         kind: KindResult(
             tally.candidates,
@@ -197,6 +218,7 @@ def _result(
         identity,
         str(out),
         kinds,
+        dict(sorted(Counter(kind for kind, _ in masked).items())),
         totals.attempts,
         len(kept),
         totals.tasks,

@@ -9,6 +9,7 @@ import pyarrow as pa
 from builders import first_action, preference, recovery
 from builders.candidate import Candidate, Facts, Subject, Target
 from builders.checks import failures
+from curation.masking import Mask
 from schemas.canonical import encode
 from schemas.rows import Wanted
 from schemas.selection import Kind, Selection
@@ -16,22 +17,28 @@ from schemas.selection import Kind, Selection
 RESULT = pa.schema([("selection", pa.string()), ("sample", pa.string()), ("row", pa.string())])
 """A result: the selection as JSON, and where it is kept the row's name and its JSON."""
 
-_RENDER: dict[Kind, Callable[[Candidate], tuple[str, bytes]]] = {
+_RENDER: dict[Kind, Callable[[Candidate, Mask], tuple[str, bytes]]] = {
     "first_action": first_action.render,
     "recovery": recovery.render,
     "preference": preference.render,
 }
+_SHOWN = ("chosen_record", "rejected_record", "tools", "facts", "other_facts")
 _FACTS = msgspec.json.Decoder(Facts)
 _TARGETS = msgspec.json.Decoder(list[Target])
 
 
-def judge(batch: pa.RecordBatch, kind: Kind, build: str, wanted: Wanted) -> pa.RecordBatch:
-    """The results of a batch of lines of ``builders.discover``, in their order. Raises StoreError for altered bytes."""
-    found = [result for line in batch.to_pylist() for result in _judge(line, kind, build, wanted)]
+def judge(batch: pa.RecordBatch, kind: Kind, build: str, wanted: Wanted, mask: Mask) -> pa.RecordBatch:
+    """The results of a batch of lines of ``builders.discover``, in their order. Raises StoreError for altered bytes.
+
+    Candidates are judged as they are stored; ``mask`` is laid over the rows that are made of them.
+    """
+    lines = batch.to_pylist()
+    near = mask.within(dict.fromkeys(line[column] for line in lines for column in _SHOWN))
+    found = [result for line in lines for result in _judge(line, kind, build, wanted, near)]
     return pa.RecordBatch.from_pylist(found, schema=RESULT)
 
 
-def _judge(line: dict[str, Any], kind: Kind, build: str, wanted: Wanted) -> Iterator[dict[str, str | None]]:
+def _judge(line: dict[str, Any], kind: Kind, build: str, wanted: Wanted, mask: Mask) -> Iterator[dict[str, str | None]]:
     if line["why"] is not None:
         failed = (f"no_candidate:{line['why']}",)
         selection = Selection(build, kind, line["attempt"], line["root"], failed=failed)
@@ -39,7 +46,7 @@ def _judge(line: dict[str, Any], kind: Kind, build: str, wanted: Wanted) -> Iter
         return
     for candidate in _candidates(line, kind, wanted):
         detail = failures(candidate)
-        sample, row = (None, None) if detail else _RENDER[kind](candidate)
+        sample, row = (None, None) if detail else _RENDER[kind](candidate, mask)
         own = candidate.target.message if candidate.kind == "first_action" else candidate.wrong
         selection = Selection(
             build,

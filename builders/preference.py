@@ -4,11 +4,12 @@ from typing import Any
 
 from builders.candidate import Candidate
 from builders.render import Ids, provenance, render_messages, render_target, render_tools
+from curation.masking import Mask
 from schemas.canonical import encode
 from schemas.rows import PreferenceRow, sample_id
 
 
-def render(candidate: Candidate) -> tuple[str, bytes]:
+def render(candidate: Candidate, mask: Mask) -> tuple[str, bytes]:
     """The sample id of the row and its JSON. Neither side carries reasoning: only the action is preferred."""
     assert candidate.rejected is not None  # noqa: S101
     assert candidate.wrong is not None  # noqa: S101
@@ -21,8 +22,9 @@ def render(candidate: Candidate) -> tuple[str, bytes]:
         "rejected": render_messages([wrong], ids.branch(), reasoning=False),
         "tools": render_tools(candidate.tools),
     }
+    training = mask.apply(training)
     identity = sample_id("preference", training)
-    facts = provenance(candidate, "preference", identity)
+    facts = provenance(candidate, "preference", identity, mask)
     row = PreferenceRow(
         **training,
         **{name: getattr(facts, name) for name in facts.__struct_fields__},

@@ -2,8 +2,9 @@
 
 from builders.candidate import Candidate
 from builders.first_action import render_completion
+from curation.masking import Mask
 
 
-def render(candidate: Candidate) -> tuple[str, bytes]:
+def render(candidate: Candidate, mask: Mask) -> tuple[str, bytes]:
     """The sample id of the row and its JSON."""
-    return render_completion(candidate, reasoning=True)
+    return render_completion(candidate, mask, reasoning=True)

@@ -13,6 +13,7 @@ from msgspec import UNSET
 
 from builders.candidate import Candidate, offered_tools
 from curation.diagnosis.arguments import read_json
+from curation.masking import Mask
 from schemas.canonical import encode
 from schemas.rows import Provenance
 from schemas.selection import Kind
@@ -66,8 +67,8 @@ def render_tools(tools: str | None) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def provenance(candidate: Candidate, kind: Kind, identity: str) -> Provenance:
-    """Where a row comes from and how much of it is confirmed."""
+def provenance(candidate: Candidate, kind: Kind, identity: str, mask: Mask) -> Provenance:
+    """Where a row comes from and how much of it is confirmed, in words of the log without its secrets."""
     chosen, facts, fork = candidate.chosen, candidate.other or candidate.facts, candidate.chosen.trajectory.fork
     checks = list(chosen.checked_by(candidate.target.message, "execution"))
     runs = list(chosen.executions(candidate.target.message))
@@ -78,11 +79,13 @@ def provenance(candidate: Candidate, kind: Kind, identity: str) -> Provenance:
         if item.placebo is not None
     ]
     author = None if chosen.correction is None else chosen.correction.author
+    task = None if facts.task is None else f"{facts.namespace or ''}/{facts.task}"
+    task, strata = mask.apply_all([task, dict(sorted(facts.strata.items()))])
     return Provenance(
         sample_id=identity,
         kind=kind,
-        task=None if facts.task is None else f"{facts.namespace or ''}/{facts.task}",
-        strata_json=_json(dict(sorted(facts.strata.items()))),
+        task=task,
+        strata_json=_json(strata),
         trajectory_id=chosen.id,
         message=candidate.target.message,
         parent_trajectory_id=None if fork is None else fork.parent,

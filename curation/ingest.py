@@ -13,11 +13,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from curation.erasures import Erasures
 from curation.errors import UsageError
+from curation.exposures import SecretLine, read_exposures
 from curation.gate import Gate
 from curation.importers.face import MAX_RECORD_BYTES, Importer, Slice
 from curation.importers.formats import detect, find
 from curation.importers.side_file import SideFile
+from curation.losses import Losses, read_losses
 from curation.prepared import Chunk, Entry, Reading, prepare
 from curation.readers import Readers
 from curation.store import Batch, Store
@@ -52,13 +55,14 @@ class IngestOptions(NamedTuple):
     """How what is read enters the store.
 
     ``revise`` says that known attempts are read better, ``number`` tells identical rows apart by their order, ``limit``
-    is the size in bytes that no record may exceed.
+    is the size in bytes that no record may exceed, ``readmit`` lets in again what was erased.
     """
 
     reading: Reading = Reading()
     revise: bool = False
     number: bool = False
     limit: int = MAX_RECORD_BYTES
+    readmit: bool = False
 
 
 class FormatCount(msgspec.Struct):
@@ -83,6 +87,7 @@ class Quarantined(msgspec.Struct):
 class IngestResult(msgspec.Struct):
     """What an import did; accepted + duplicates + quarantined = read. Files passed over hold no log.
 
+    ``secrets`` counts by kind the secrets in the records read, each once; ``secret_places`` are the first ten.
     ``quarantine`` holds the first ten of the quarantined, ``unmatched_lines`` the first ten of the ``unmatched`` lines
     of the side file, which are about no record read. ``seconds`` is for whoever holds a clock.
     """
@@ -94,12 +99,15 @@ class IngestResult(msgspec.Struct):
     reasons: dict[str, int]
     quarantine: list[Quarantined]
     warnings: dict[str, int]
+    secrets: dict[str, int]
+    secret_places: list[SecretLine]
     tasks: int
     seconds: float
     bytes: int
     unmatched: int
     unmatched_lines: tuple[int, ...]
     passed_over: dict[str, str]
+    losses: Losses
     formats: dict[str, FormatCount]
 
 
@@ -164,11 +172,15 @@ def ingest(store: Store, sources: Sources, options: IngestOptions, readers: Read
     used: set[int | None] = set()
     with store.batch() as batch, _uncollected():
         gate = Gate(store, batch, rename=options.reading.run is not None, revise=options.revise)
+        erasures = Erasures(store, batch, readmit=options.readmit)
         for source in sources.files:
             file = _file_digest(source.path)
-            for chunk, prepared in (readers or Readers()).map(prepare, _chunks(source, options, occurrences)):
+            for chunk, read in (readers or Readers()).map(prepare, _chunks(source, options, occurrences)):
+                prepared, withheld = erasures.screen(read)
                 used.update(entry.side_line for entry in prepared.entries)
-                batch.add_rows("objects", record_batch("objects", list(map(_raw, prepared.raws, chunk.slices))))
+                raws = zip(prepared.raws, chunk.slices, strict=True)
+                rows = [_raw(name, piece) for name, piece in raws if name not in withheld]
+                batch.add_rows("objects", record_batch("objects", rows))
                 for entry in gate.judge(prepared):
                     _sight(batch, source, file, entry)
         gate.finish()
@@ -217,6 +229,7 @@ def _count(store: Store, sources: Sources, batch: Batch, unmatched: tuple[int, .
     formats = [row for row in counts if row["what"] == "format"]
     why = {source.importer.name: source.why for source in reversed(sources.files)}
     read, accepted, quarantined = (sum(row[name] for row in formats) for name in ("n", "accepted", "quarantined"))
+    exposed = read_exposures(store, sorted(batch.ids("sightings")))
     return IngestResult(
         read=read,
         accepted=accepted,
@@ -225,12 +238,15 @@ def _count(store: Store, sources: Sources, batch: Batch, unmatched: tuple[int, .
         reasons={row["name"]: row["n"] for row in counts if row["what"] == "reason"},
         quarantine=_quarantined(store, batch),
         warnings={row["name"]: row["n"] for row in counts if row["what"] == "warning"},
+        secrets=exposed.kinds,
+        secret_places=exposed.lines,
         tasks=sum(row["n"] for row in counts if row["what"] == "tasks"),
         seconds=0.0,
         bytes=sum(source.path.stat().st_size for source in sources.files),
         unmatched=len(unmatched),
         unmatched_lines=unmatched[:_SHOWN],
         passed_over=sources.passed_over,
+        losses=read_losses(store, sorted(batch.ids("sightings"))),
         formats={
             name: FormatCount(why[name], row["files"], row["n"], row["accepted"], row["quarantined"])
             for row in formats

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 import pyarrow as pa
 from msgspec.structs import replace
 
+from curation.exposures import exposing
 from curation.importers.attempt_keys import name_run
 from curation.importers.face import Fact, Parsed, Slice
 from curation.importers.formats import find
@@ -120,7 +121,7 @@ def _entries(chunk: Chunk, raws: Sequence[str], rows: list[Row], objects: dict[s
             attempt=attempt,
             row=len(rows),
             known_by=known_by,
-            facts=item.facts,
+            facts=(*item.facts, *exposing(row["record"])),
             warnings=item.warnings,
             side_line=side_line,
         )

@@ -19,16 +19,27 @@ def build(
         list[str] | None,
         typer.Option(metavar="SPLIT", help=f"A split that gives no rows; default {', '.join(HELD_OUT)}."),
     ] = None,
+    allow_secret: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DIGEST", help="A secret that is not masked, by its digest or the first 8 digits."),
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Build rows that trainers load unchanged.
 
-    Every decision is kept, or refused with all the checks that it failed.
+    Every decision is kept, or refused with all the checks that it failed. Secrets of the logs are masked in rows.
     """
     from builders.build import build as build_rows
     from curation.cli.options import open_store
     from curation.cli.output import finish
 
-    result = build_rows(open_store(store), kinds or None, out, level=level, held_out=hold_out or HELD_OUT)
+    result = build_rows(
+        open_store(store),
+        kinds or None,
+        out,
+        level=level,
+        held_out=hold_out or HELD_OUT,
+        allowed_secrets=allow_secret or (),
+    )
     finish(result, as_json=as_json)

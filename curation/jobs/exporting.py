@@ -1,5 +1,6 @@
 """Writing a store's records as files of another format."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from curation.clocks import CLOCKS, read_clocks
 from curation.errors import UsageError
 from curation.exporters import atif, openai_chat
 from curation.exporters.known import Known
+from curation.masking import Mask, masked_in, read_mask
 from curation.store import Store
 from curation.store.lookup import resolve_trajectory
 from schemas.canonical import digest
@@ -20,45 +22,54 @@ _PREFIX = 12
 
 
 class ExportResult(msgspec.Struct):
-    """What was written: the format, the number of trajectories, and the files."""
+    """What was written: the format, the number of trajectories, the secrets masked in them by kind, and the files."""
 
     format: str
     trajectories: int
+    masked: dict[str, int]
     files: list[str]
 
 
-def export_trajectories(store: Store, names: Sequence[str], form: str, folder: Path) -> ExportResult:
+def export_trajectories(
+    store: Store, names: Sequence[str], form: str, folder: Path, allowed_secrets: Sequence[str] = ()
+) -> ExportResult:
     """Write records into a folder, in files that are named by their own ids or by what is in them.
 
-    ``names`` are ids (perhaps shortened) of trajectories or attempts, or runs. Raises UsageError for a format that
-    cannot be written, NotFoundError, CurationError where a record cannot be written or a package is missing, OSError.
+    ``names`` are ids (perhaps shortened) of trajectories or attempts, or runs. Secrets are masked, but for those of
+    which ``allowed_secrets`` has a digest. Raises UsageError for a format that cannot be written, NotFoundError,
+    CurationError where a record cannot be written or a package is missing, OSError.
     """
     if form not in _WRITERS:
         raise UsageError(f"cannot write {form!r}; formats: {', '.join(_WRITERS)}")
     identities = list(dict.fromkeys(resolve_trajectory(store, name) for name in names))
     known = [_known(store, identity, trajectory) for identity, trajectory in store.trajectories(identities)]
     folder.mkdir(parents=True, exist_ok=True)
-    files = []
-    for path, data in _WRITERS[form](known):
+    mask = read_mask(store, allowed_secrets)
+    files, masked = [], set[tuple[str, str]]()
+    for path, data in _WRITERS[form](known, mask):
         target = folder / path
         target.write_bytes(data)
         files.append(target.as_posix())
-    return ExportResult(form, len(known), files)
+        masked |= masked_in(data.decode())
+    return ExportResult(form, len(known), dict(sorted(Counter(kind for kind, _ in masked).items())), files)
 
 
-def _write_atif(known: Sequence[Known]) -> Iterator[tuple[str, bytes]]:
+def _write_atif(known: Sequence[Known], mask: Mask) -> Iterator[tuple[str, bytes]]:
     """One document a record."""
     for item in known:
-        yield f"{item.id}.json", msgspec.json.format(msgspec.json.encode(atif.write(item)), indent=2) + b"\n"
+        yield (
+            f"{item.id}.json",
+            msgspec.json.format(msgspec.json.encode(mask.apply(atif.write(item))), indent=2) + b"\n",
+        )
 
 
-def _write_chats(known: Sequence[Known]) -> Iterator[tuple[str, bytes]]:
+def _write_chats(known: Sequence[Known], mask: Mask) -> Iterator[tuple[str, bytes]]:
     """One file with a line a record."""
-    data = b"".join(msgspec.json.encode(openai_chat.write(item)) + b"\n" for item in known)
+    data = b"".join(msgspec.json.encode(mask.apply(openai_chat.write(item))) + b"\n" for item in known)
     yield f"openai-chat-{digest(data)[:_PREFIX]}.jsonl", data
 
 
-_WRITERS: Mapping[str, Callable[[Sequence[Known]], Iterator[tuple[str, bytes]]]] = {
+_WRITERS: Mapping[str, Callable[[Sequence[Known], Mask], Iterator[tuple[str, bytes]]]] = {
     "atif": _write_atif,
     "openai-chat": _write_chats,
 }
