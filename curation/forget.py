@@ -158,7 +158,7 @@ def _attempts_as_counted(store: Store, plan: Plan) -> dict[str, ErasedAttempt]:
         facts: dict[str, Any] = {name: row[name] for name in ErasedAttempt.__struct_fields__}
         facts |= {name: row[name] if row[name] in kept[name] else None for name in _SHARED}
         facts["strata"] = tuple(sorted((name, value) for name, value in row["strata"]))
-        found[row["trajectory_id"]] = ErasedAttempt(**facts)
+        found[row["trajectory_id"]] = msgspec.convert(facts, ErasedAttempt)
     return found
 
 
