@@ -36,7 +36,8 @@ def import_(
 ) -> None:
     """Read logs into the store.
 
-    What is there already is only seen again; what cannot be read is quarantined, with its place and a code.
+    What is there already is only seen again; what cannot be read is quarantined, with its place and a code. Losses are
+    what the records do not hold as the log had it: all of them with --json, else the most frequent.
     """
     import os
     import time
@@ -66,4 +67,6 @@ def import_(
     with Readers((os.cpu_count() or 1) if large else 1) as readers:
         result = ingest(open_store(store), sources, options, readers)
     result.seconds = round(time.monotonic() - started, 3)
+    if not as_json:
+        result.losses = result.losses.summary()
     finish(result, as_json=as_json, wrong=result.quarantined + result.unmatched > 0)
