@@ -289,7 +289,7 @@ def _file_digest(path: Path) -> str:
 def _chunks(source: Source, options: IngestOptions, occurrences: Counter[str]) -> Iterator[Chunk]:
     for slices in _groups(source.importer.slices(source.path, options.limit)):
         numbers = [_occurrence(piece, occurrences) for piece in slices] if options.number else None
-        yield Chunk(source.importer.name, source.name, slices, options.reading, numbers)
+        yield Chunk(source.importer.name, source.name, slices, options.reading, numbers, options.limit)
 
 
 def _groups(slices: Iterable[Slice]) -> Iterator[list[Slice]]:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from curation.exposures import exposing
 from curation.importers.attempt_keys import name_run
-from curation.importers.face import Fact, Parsed, Slice
+from curation.importers.face import MAX_RECORD_BYTES, Fact, Parsed, Slice
 from curation.importers.formats import find
 from curation.importers.side_file import SideFile
 from curation.store.tables import Row, record_batch, trajectory_row
@@ -32,13 +32,17 @@ class Reading(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Records of one file, by the name of its format. ``numbers`` tells identical records apart: 1 is the first."""
+    """Records of one file, by the name of its format, and the size in bytes that none of them may exceed.
+
+    ``numbers`` tells identical records apart: 1 is the first.
+    """
 
     format: str
     file: str
     slices: Sequence[Slice]
     reading: Reading
     numbers: Sequence[int] | None = None
+    limit: int = MAX_RECORD_BYTES
 
 
 class Entry(NamedTuple):
@@ -101,7 +105,7 @@ def _entries(chunk: Chunk, raws: Sequence[str], rows: list[Row], objects: dict[s
     read = (
         (item, raw, number)
         for piece, raw, number in zip(chunk.slices, raws, numbers, strict=True)
-        for item in importer.items(piece)
+        for item in importer.items(piece, chunk.limit)
     )
     for item, raw, number in read:
         entry = Entry(item.place, item.offset, raw, item.part)

@@ -51,7 +51,7 @@ _TOKENS = (
 )
 _SCHEME = r"(?:(?:basic|bearer|token)\s{1,4})?"
 _NAMED = re.compile(
-    rf"(?:(?P<password>{_PASSWORDS})|{_TOKENS})"
+    rf"(?<!<)(?:(?P<password>{_PASSWORDS})|{_TOKENS})"
     r"""["'\\]{0,4}\s{0,4}(?:=>|:=|[:=])\s{0,4}"""
     rf"""(?:["'\\]{{1,4}}{_SCHEME}(?P<quoted>[^\s"'\\]{{4,1024}})["'\\]"""
     rf"""|{_SCHEME}(?P<bare>[^\s"'<>,;(){{}}\[\]\\$&*]{{8,1024}}))""",

@@ -85,7 +85,8 @@ def _read(data: bytes) -> Any:
 
 def _unreadable(error: ValueError) -> UnreadableError:
     words = str(error)
-    return UnreadableError(next((code for part, code in _REASONS if part in words), "not_json"), words)
+    code = next((code for part, code in _REASONS if part in words), "not_json")
+    return UnreadableError(code, f"{words}; the limit is {MAX_DEPTH} levels" if code == "too_deep" else words)
 
 
 def _replace_lone_surrogates(data: bytes) -> tuple[bytes, int]:

@@ -22,7 +22,7 @@ QUARANTINE: dict[str, Reason] = {
     "too_deep": Reason("Values are nested more than 200 deep.", "Flatten the value or leave it out of the log."),
     "bad_utf8": Reason("The bytes are not UTF-8.", "Write the log as UTF-8."),
     "number_out_of_range": Reason("A number is too large to be read exactly.", "Write it as a string."),
-    "too_large": Reason("The item is over the size limit.", "Split the record; one may take 256 MiB."),
+    "too_large": Reason("The item is over the size limit.", "Split the record, or raise --max-record-bytes."),
     "unsafe_archive": Reason(
         "An archive, or a member of it, is damaged, over a limit, or leads outside.",
         "Write the archive again, with plain members.",

@@ -118,11 +118,15 @@ class Importer(NamedTuple):
     parse: Callable[[bytes], tuple[Any, int]] = canonical.parse
     claims: Callable[[Path], Iterable[Path]] = lambda path: ()
 
-    def items(self, piece: Slice) -> Iterator[Item]:
-        """What a slice holds: its attempts, or why there is none; at least one item."""
+    def items(self, piece: Slice, limit: int = MAX_RECORD_BYTES) -> Iterator[Item]:
+        """What a slice holds: its attempts, or why there is none; at least one item.
+
+        ``limit`` is the size in bytes that it was cut with.
+        """
         data = piece.data
         if data is None:
-            yield Rejected("too_large", "the record is over the size limit", b"", piece.place, piece.offset)
+            words = f"the record is over the limit of {limit} bytes"
+            yield Rejected("too_large", words, b"", piece.place, piece.offset)
             return
         found = 0
         try:
@@ -139,4 +143,4 @@ class Importer(NamedTuple):
 
     def read(self, path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Item]:
         """Every item of a file. Raises OSError only."""
-        return chain.from_iterable(map(self.items, self.slices(path, limit)))
+        return chain.from_iterable(self.items(piece, limit) for piece in self.slices(path, limit))
