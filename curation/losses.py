@@ -1,6 +1,5 @@
 """What reading a log could not keep as it was, or had to find out: counted from the stored records and sightings."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise

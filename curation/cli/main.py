@@ -11,10 +11,12 @@ from curation.cli import (
     build,
     diagnose,
     diff,
+    doctor,
     environment,
     export,
     forget,
     fork,
+    formats,
     fsck,
     importing,
     init,
@@ -54,8 +56,10 @@ def curate(
 
 
 app.command("init")(init.init)
+app.command("formats")(formats.formats)
 app.command("import")(importing.import_)
 app.command("annotate")(annotate.annotate)
+app.command("doctor")(doctor.doctor)
 app.command("show")(show.show)
 app.command("diff")(diff.diff)
 app.command("diagnose")(diagnose.diagnose)

@@ -43,7 +43,7 @@ def _show(console: Any, title: str, values: Mapping[str, Any], whole: bool) -> N
         key: value
         for key, value in values.items()
         if (not isinstance(value, _NESTED) or (title and is_flat(value)) or _is_words(value))
-        and (whole or value is not None)
+        and (whole or value not in (None, {}))
     }
     if title:
         console.print(f"\n{clean(title)}", style="bold")
@@ -63,6 +63,9 @@ def _show_nested(console: Any, title: str, value: Mapping[str, Any] | Sequence[A
     elif named is not value:
         console.print(f"\n{clean(title)}", style="bold")
         console.print(lay_out(rows, console.width, whole=whole))
+    elif len(rows) > 1 and all(map(is_flat, rows)) and not set[str]().union(*rows[:1]).intersection(*rows):
+        console.print(f"\n{clean(title)}", style="bold")
+        console.print(pairs({name: row for name, row in named.items() if row or whole}))
     elif any(isinstance(cell, dict) or not is_flat(cell) for cell in cells) or not (
         table := fit([{"": name, **row} for name, row in named.items()], console.width)
     ):

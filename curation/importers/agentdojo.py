@@ -7,6 +7,7 @@ have been. ``security`` says whether the attack failed, true without one: no out
 ``evaluation_timestamp`` is the time of the calls.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -26,6 +27,20 @@ from schemas.trajectory import Attempt, Conditions, Json, Message, Task, Traject
 STOP_RULE = "agentdojo.stop@2"
 BUDGET_RULE = "agentdojo.max_iters=15@1"
 MAX_STEPS = 16  # the harness asks the model once, then at most 15 times after running its calls
+
+FILLS: Mapping[str, str] = {
+    "task": "recorded",
+    "tools": "side file",
+    "budget": f"rule {BUDGET_RULE}",
+    "start_state": "recorded",
+    "attempt": "recorded",
+    "outcome": "recorded",
+    "stop": f"rule {STOP_RULE}",
+    "model": "unknown",
+    "usage": "unknown",
+    "reasoning": "recorded",
+    "branch": "unknown",
+}
 
 _SKIPPED = "Skipping task"
 

@@ -29,10 +29,10 @@ FILLS: Mapping[str, str] = {
     "attempt": "recorded",
     "outcome": "side file",
     "stop": f"rule {STOP_RULE}",
-    "model": "side file",
+    "model": "unknown",
     "usage": "recorded",
     "reasoning": "recorded",
-    "branch": "side file",
+    "branch": "unknown",
 }
 
 _ITEMS = frozenset(("item.started", "item.updated", "item.completed"))

@@ -1,5 +1,6 @@
 """The formats that can be read. A new one is one module beside this and one line here."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,30 +32,35 @@ from curation.importers.heads import head_value
 HEAD_BYTES = 1 << 18
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")  # gzip, zip, bzip2, xz, zstd
 
-IMPORTERS: dict[str, Importer] = {
-    module.IMPORTER.name: module.IMPORTER
-    for module in (
-        agentdojo,
-        atif,
-        claude_code,
-        codex,
-        codex_exec,
-        harbor,
-        hf_rows,
-        inspect_eval,
-        langsmith,
-        mini_swe_agent,
-        openai_calls,
-        openai_chat,
-        openhands,
-        openinference,
-        otel_genai,
-        sharegpt,
-        swe_agent,
-        tau2,
-        tau_bench,
-    )
-} | {sharegpt.USER_ANSWERS.name: sharegpt.USER_ANSWERS}
+_MODULES = (
+    agentdojo,
+    atif,
+    claude_code,
+    codex,
+    codex_exec,
+    harbor,
+    hf_rows,
+    inspect_eval,
+    langsmith,
+    mini_swe_agent,
+    openai_calls,
+    openai_chat,
+    openhands,
+    openinference,
+    otel_genai,
+    sharegpt,
+    swe_agent,
+    tau2,
+    tau_bench,
+)
+IMPORTERS: dict[str, Importer] = {module.IMPORTER.name: module.IMPORTER for module in _MODULES} | {
+    sharegpt.USER_ANSWERS.name: sharegpt.USER_ANSWERS
+}
+FILLS: dict[str, Mapping[str, str]] = {module.IMPORTER.name: module.FILLS for module in _MODULES} | {
+    sharegpt.USER_ANSWERS.name: sharegpt.FILLS
+}
+"""By format, where each fact about an attempt comes from: ``recorded`` in the log, ``rule NAME@VERSION`` of the
+importer, ``side file`` where no such log holds it, ``unknown`` where no side file can tell it either."""
 
 
 def find(name: str) -> Importer:

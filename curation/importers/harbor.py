@@ -39,7 +39,7 @@ FILLS: Mapping[str, str] = {
     "model": "recorded",
     "usage": "recorded",
     "reasoning": "recorded",
-    "branch": "side file",
+    "branch": "unknown",
 }
 
 MAX_PARTS = 10_000  # files of a trial that are taken for its parts

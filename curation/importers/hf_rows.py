@@ -37,7 +37,7 @@ FILLS: Mapping[str, str] = {
     "outcome": "recorded",
     "stop": f"rule {STOP_RULE}",
     "model": "recorded",
-    "usage": "side file",
+    "usage": "unknown",
     "reasoning": "recorded",
     "branch": "unknown",
 }

@@ -38,7 +38,7 @@ FILLS = {
     "model": "recorded",
     "usage": "recorded",
     "reasoning": "recorded",
-    "branch": "side file",
+    "branch": "unknown",
 }
 
 _FIRST = (b"header.json", b"_journal/", b"samples/")

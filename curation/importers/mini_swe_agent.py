@@ -37,7 +37,7 @@ FILLS: Mapping[str, str] = {
     "model": "recorded",
     "usage": "recorded",
     "reasoning": "recorded",
-    "branch": "side file",
+    "branch": "unknown",
 }
 
 _STOPS: dict[str, Stop] = {

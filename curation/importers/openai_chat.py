@@ -4,6 +4,7 @@ The format knows neither task nor outcome. ``id`` names the run; top-level ``err
 a message is that of its calls, one at top level that of the calls before the first such message.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -20,6 +21,20 @@ from curation.importers.messages import CLOCKS, MessageShape, read_messages
 from schemas import canonical
 from schemas.objects import Object, tools_object
 from schemas.trajectory import Attempt, Conditions, Json, Trajectory, Usage
+
+FILLS: Mapping[str, str] = {
+    "task": "side file",
+    "tools": "recorded",
+    "budget": "side file",
+    "start_state": "side file",
+    "attempt": "recorded",
+    "outcome": "side file",
+    "stop": "side file",
+    "model": "recorded",
+    "usage": "recorded",
+    "reasoning": "recorded",
+    "branch": "unknown",
+}
 
 _SAMPLING = frozenset(
     (

@@ -21,8 +21,8 @@ FILLS: Mapping[str, str] = {
     "attempt": "recorded",
     "outcome": "recorded",
     "stop": "side file",
-    "model": "side file",
-    "usage": "side file",
+    "model": "unknown",
+    "usage": "unknown",
     "reasoning": "unknown",
     "branch": "unknown",
 }

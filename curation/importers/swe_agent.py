@@ -39,7 +39,7 @@ FILLS: Mapping[str, str] = {
     "model": "recorded",
     "usage": "recorded",
     "reasoning": "recorded",
-    "branch": "side file",
+    "branch": "unknown",
 }
 
 _STOPS: dict[str, Stop] = {

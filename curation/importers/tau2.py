@@ -41,7 +41,7 @@ FILLS = {
     "model": "recorded",
     "usage": "recorded",
     "reasoning": "recorded",
-    "branch": "side file",
+    "branch": "unknown",
 }
 
 _HEAD = 1 << 18

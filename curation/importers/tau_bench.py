@@ -6,6 +6,7 @@ user's script): they are counted for a stratum and looked for in the log, and ne
 the user simulator's cost and the source are kept; other keys are not, because nobody knows whether they are answers.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -23,6 +24,20 @@ from schemas.trajectory import Attempt, Message, Task, ToolCall, Trajectory, tex
 
 STOP_RULE = "tau_bench.stop@1"
 GOLD_WRITES_RULE = "tau_bench.gold_writes@1"
+
+FILLS: Mapping[str, str] = {
+    "task": "recorded",
+    "tools": "side file",
+    "budget": "side file",
+    "start_state": "side file",
+    "attempt": "recorded",
+    "outcome": "recorded",
+    "stop": f"rule {STOP_RULE}",
+    "model": "unknown",
+    "usage": "unknown",
+    "reasoning": "recorded",
+    "branch": "unknown",
+}
 
 _STOP_MARK = "###STOP###"
 _TRANSFER = "transfer_to_human_agents"

@@ -1,0 +1,86 @@
+"""Which facts of an attempt each format tells, and who has to tell the others.
+
+``python -m curation.format_facts > docs/formats.md`` writes the page.
+"""
+
+import sys
+
+import msgspec
+
+from curation.importers.formats import FILLS, IMPORTERS
+
+RECORDED, SIDE_FILE, UNKNOWN, _RULE = "recorded", "side file", "unknown", "rule "
+
+ROWS = {
+    "task": "which task was tried: `namespace`, `task`, `variant`",
+    "tools": "the tools that were offered: `tools`",
+    "budget": "the limits of the run: `budget`",
+    "start_state": "what the world held at the start: `parameters`, `environment`",
+    "attempt": "which try it is: `run`, `attempt`",
+    "outcome": "whether the task was solved: `outcome`, `score`",
+    "stop": "why the run ended: `stop`",
+    "model": "the model's name; no side file tells it",
+    "usage": "tokens and cost; no side file tells it",
+    "reasoning": "what the model thought; no side file tells it",
+    "branch": "where a run leaves another of the same log; no side file tells it",
+}
+"""The facts, each with its meaning and the keys of a side file that tell it."""
+
+
+class FormatFacts(msgspec.Struct):
+    """A format: the facts its logs can tell, those a named rule of its importer tells (FACT: RULE), and the others."""
+
+    recorded: tuple[str, ...]
+    rules: tuple[str, ...]
+    side_file: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+class FormatsResult(msgspec.Struct):
+    """Every format that can be read. ``facts`` says what each fact is, and the keys of a side file that tell it."""
+
+    formats: dict[str, FormatFacts]
+    facts: dict[str, str]
+
+
+def format_facts() -> FormatsResult:
+    """What each format tells, as its importer declares."""
+    return FormatsResult({name: _facts(name) for name in IMPORTERS}, ROWS)
+
+
+def page() -> str:
+    """The same in Markdown."""
+    lines = [
+        "# Formats",
+        "",
+        "What a log of each format can tell of an attempt. `recorded`: it is read, where the log at hand holds it. The",
+        "name of a rule: the importer infers it, and says so. `side file`: no such log holds it; tell it with",
+        "`curate import --manifest FILE`, or later with `curate annotate FILE`. `unknown`: nothing tells it. In",
+        "openai-chat the keys of a side file may stand in the lines themselves.",
+        "",
+        f"| format | {' | '.join(ROWS)} |",
+        "|---" * (len(ROWS) + 1) + "|",
+        *(f"| {name} | {' | '.join(_cell(FILLS[name][fact]) for fact in ROWS)} |" for name in IMPORTERS),
+        "",
+        "| fact | what it is, and the keys of a side file that tell it |",
+        "|---|---|",
+        *(f"| {fact} | {meaning} |" for fact, meaning in ROWS.items()),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _facts(name: str) -> FormatFacts:
+    fills = FILLS[name]
+    recorded, side_file, unknown = (
+        tuple(fact for fact in ROWS if fills[fact] == source) for source in (RECORDED, SIDE_FILE, UNKNOWN)
+    )
+    rules = tuple(f"{fact}: {fills[fact].removeprefix(_RULE)}" for fact in ROWS if fills[fact].startswith(_RULE))
+    return FormatFacts(recorded, rules, side_file, unknown)
+
+
+def _cell(source: str) -> str:
+    return f"`{source.removeprefix(_RULE)}`" if source.startswith(_RULE) else source
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
