@@ -4,6 +4,7 @@ CurationError
 ├── UsageError      what the user asked for cannot be done as asked
 ├── NotFoundError   nothing has that id, or several things do
 └── StoreError      the store's bytes are not what their names say
+    └── MovedError  a data file is gone since the store was opened
 """
 
 
@@ -21,3 +22,7 @@ class NotFoundError(CurationError):
 
 class StoreError(CurationError):
     """The store's bytes are not what their names say."""
+
+
+class MovedError(StoreError):
+    """A data file is gone that was there when the store was opened, as where another process erases."""

@@ -6,13 +6,14 @@ that is cut off between the two is ended by the next one.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from curation.attempt_index import PLACE, AttemptIndex
 from curation.erasure_plan import Plan, find_plan
-from curation.errors import NotFoundError
+from curation.errors import MovedError, NotFoundError
 from curation.store import Batch, Store
 from curation.store.clearing import STANDING, is_about
 from curation.store.lookup import resolve
@@ -22,6 +23,7 @@ from schemas.tombstones import ErasedAttempt, ErasedKind, Tombstone
 from schemas.trajectory import Author
 
 _GONE = f"SELECT erased FROM tombstones WHERE {STANDING}"
+_TRIES = 20
 _SHARED = ("task", "variant", "group")
 
 
@@ -86,13 +88,23 @@ def forget(
     earlier run left unfinished is ended. Raises NotFoundError for a name that nothing has, UsageError for an object
     that a record which stays refers to.
     """
+    for _ in range(_TRIES):
+        with suppress(MovedError):  # another process erases something too
+            return _forget(store, names, key, Author("human", by), reason, dry_run=dry_run)
+        store.refresh()
+    raise MovedError(f"other processes go on erasing from {store.uri!r}: run the same command again")
+
+
+def _forget(
+    store: Store, names: Sequence[str], key: str | None, author: Author, reason: str, *, dry_run: bool
+) -> ForgetResult:
     records, objects = _find_ids(store, names) if key is None else (_find_key(store, names, key), set[str]())
     gone = {name for name in store.sql(_GONE)["erased"].to_pylist() if not names or name in records}
     plan = find_plan(store, records - gone, objects)
     result = _describe(store, plan, gone, done=not dry_run)
     if not dry_run:
         with store.batch() as batch:
-            _bury(store, batch, plan, Author("human", by), reason)
+            _bury(store, batch, plan, author, reason)
             batch.erasing = True
             store.write(batch)
         result.unread = store.sweep()

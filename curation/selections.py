@@ -102,9 +102,12 @@ def view_row(store: Store, sample: str, build: str | None) -> RowView:
     behind, others = decided(store, "sample = ? AND kept", [sample], build)
     origins = store.sql(
         """SELECT DISTINCT kind, attempt, trajectory, message, coalesce(child, partner, trajectory) AS chosen
-           FROM selections WHERE sample = ? AND kept ORDER BY ALL""",
+           FROM selections WHERE sample = ? AND kept AND trajectory IN (SELECT id FROM trajectories)
+             AND coalesce(child, partner, trajectory) IN (SELECT id FROM trajectories) ORDER BY ALL""",
         [sample],
     ).to_pylist()
+    if not origins:
+        raise NotFoundError(f"all that row {sample!r} was made of was erased; build the rows again")
     chain, places = [f"row {sample}"], []
     for trajectory, chosen, attempt in dict.fromkeys(
         (row["trajectory"], row["chosen"], row["attempt"]) for row in origins

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 
 from curation.store import files, views
 from curation.store.files import StagedFile
-from curation.store.tables import TABLES, record_batch, selection_row, sighting_row
+from curation.store.tables import TABLES, Row, record_batch, selection_row, sighting_row
 from schemas.canonical import digest, encode
 from schemas.objects import Sighting
 from schemas.selection import Difference, Selection
@@ -81,15 +81,20 @@ def touched(table: str, rows: pa.RecordBatch, erased: frozenset[str]) -> pa.Arra
             return found
 
 
-def cleared_rows(table: str, rows: pa.RecordBatch, erased: frozenset[str]) -> pa.RecordBatch:
-    """What is left of rows of a table: the untouched ones, then what the touched ones leave."""
+def cleared_rows(table: str, rows: pa.RecordBatch, erased: frozenset[str], known: set[str]) -> pa.RecordBatch:
+    """What is left of rows of a table: the untouched ones, then what the touched ones leave.
+
+    ``known`` are the table's ids, to which those that are new are added: what is left is not left twice.
+    """
     hit = touched(table, rows, erased)
-    left = []
+    left: list[Row] = []
     for record in rows.filter(hit)["record"].to_pylist() if table in ("sightings", "selections") else ():
         if table == "sightings":
             left.append(sighting_row(_nameless(msgspec.json.decode(record, type=Sighting))))
         else:
             left.append(selection_row(msgspec.json.decode(_marked(record, erased), type=Selection)))
+    left = [row for row in left if row["id"] not in known]
+    known.update(row["id"] for row in left)
     kept = rows.filter(pc.invert(hit))
     return pa.concat_batches([kept, record_batch(table, left)]) if left else kept
 
@@ -99,10 +104,14 @@ def clear(uri: str, table: str, seen: DeltaTable, erased: frozenset[str]) -> Cle
     held = [path for path in files.data_files(seen) if erased and holds_erased(uri, table, path, erased)]
     if not held:
         return Cleared()
+    known: set[str] = set()
+    for path in files.data_files(seen):
+        for rows in _batches(uri, table, path, ["id"]):
+            known.update(rows["id"].to_pylist())
     writer = files.Writer(uri, table)
     for path in held:
         for rows in _batches(uri, table, path, TABLES[table].names):
-            kept = cleared_rows(table, rows.cast(TABLES[table]), erased)
+            kept = cleared_rows(table, rows.cast(TABLES[table]), erased, known)
             if kept.num_rows:
                 writer.write(pa.Table.from_batches([kept]))
     staged = writer.close()

@@ -3,8 +3,9 @@
 A superseded statement holds no more. Of the rest the author kinds rank human > environment > log > side_file > rule for
 outcomes and checks, human > side_file > log > rule for other facts; where the best kind contradicts itself, nothing
 holds and the value is unknown. A model's own word (model, sibling, self_report) never holds. A rule that does not know
-whether a step is right (what it measured there is about a check) says nothing of the step. An erased attempt counts in ``attempts`` as
-its tombstone says.
+whether a step is right (what it measured there is about a check) says nothing of the step.
+
+An erased attempt counts in the view of attempts as its tombstone says.
 """
 
 _CHECK_RANK = "['human', 'environment', 'log', 'side_file', 'rule']"

@@ -219,6 +219,8 @@ def try_commit(
     actions: list[AddAction | RemoveAction] = []
     for file in files:
         info = folder.get_file_info(file.path)
+        if info.mtime is None:
+            raise FileNotFoundError(f"{table}/{file.path}")
         written = int(info.mtime.timestamp() * 1000)
         actions.append(
             AddAction(file.path, info.size, {}, written, not replaced, json.dumps({"numRecords": file.rows}))

@@ -1,7 +1,7 @@
 """A store: opened by its address, read by id or by SQL, written by one function."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from curation.errors import CurationError, NotFoundError, StoreError, UsageError
+from curation.errors import CurationError, MovedError, NotFoundError, StoreError, UsageError
 from curation.store import clearing, files, views
 from curation.store.batch import Batch
 from curation.store.files import StagedFile
@@ -27,7 +27,8 @@ _DAMAGE = (views.MISMATCH, "Failed to read file", "TProtocolException", "No magi
 class Store:
     """The eight tables at one address (a local folder or any object store's URI), as of when it was opened.
 
-    ``write`` brings the view up to date; nothing else changes what is read.
+    ``write`` and ``refresh`` bring the view up to date; nothing else changes what is read. What another process erases
+    meanwhile cannot be read any more (MovedError).
     """
 
     def __init__(self, uri: str) -> None:
@@ -160,6 +161,10 @@ class Store:
         erased = clearing.read_erased(self.uri)
         return [path for table in TABLES if erased for path in clearing.sweep(self.uri, table, erased)]
 
+    def refresh(self) -> None:
+        """Bring the view up to date with what other processes wrote and erased."""
+        self._load()
+
     def refuse_torn(self) -> None:
         """Raise StoreError that names the first torn data file or log entry, if there is one."""
         for table, paths in self._torn.items():
@@ -206,25 +211,35 @@ class Store:
             seen, torn = self._settled(table)
             if torn:
                 raise StoreError(_torn_words(table, torn))
-            if table == "trajectories":
-                self._refuse_rivals(seen, batch.attempts)
-            if known := self._known(table, seen, ids, looked):
-                staged = self._without(table, staged, known)
-                ids = ids - known
-            looked.update(files.data_files(seen))
-            erased = clearing.read_erased(self.uri)
-            self._refuse_erased(table, staged, erased)
-            cleared = clearing.clear(self.uri, table, seen, erased) if batch.erasing else clearing.Cleared()
-            rows = sum(file.rows for file in staged)
-            if not (rows or cleared.replaced) or files.try_commit(
-                self.uri, table, seen, [*(staged if rows else ()), *cleared.files], cleared.replaced
-            ):
-                for path in cleared.replaced:
-                    files.delete(self.uri, table, path)
-                return rows
-            for file in cleared.files:
-                files.delete(self.uri, table, file.path)
+            with self._unless_moved(table, seen):
+                if table == "trajectories":
+                    self._refuse_rivals(seen, batch.attempts)
+                if known := self._known(table, seen, ids, looked):
+                    staged = self._without(table, staged, known)
+                    ids = ids - known
+                looked.update(files.data_files(seen))
+                erased = clearing.read_erased(self.uri)
+                self._refuse_erased(table, staged, erased)
+                cleared = clearing.clear(self.uri, table, seen, erased) if batch.erasing else clearing.Cleared()
+                rows = sum(file.rows for file in staged)
+                if not (rows or cleared.replaced) or files.try_commit(
+                    self.uri, table, seen, [*(staged if rows else ()), *cleared.files], cleared.replaced
+                ):
+                    for path in cleared.replaced:
+                        files.delete(self.uri, table, path)
+                    return rows
+                for file in cleared.files:
+                    files.delete(self.uri, table, file.path)
         raise StoreError(f"table {table!r} could not be written")
+
+    @contextmanager
+    def _unless_moved(self, table: str, seen: DeltaTable) -> Iterator[None]:
+        """Pass over files that are gone where another process has replaced them: the table is to be looked at again."""
+        try:
+            yield
+        except (duckdb.IOException, FileNotFoundError) as error:
+            if files.open_whole(self.uri, table)[0].version() == seen.version():
+                raise _moved(error) from error
 
     def _settled(self, table: str) -> tuple[DeltaTable, list[str]]:
         """A table as it is now, and its torn files; those that an erasure replaces meanwhile are none."""
@@ -287,13 +302,17 @@ def _explained(error: duckdb.Error) -> CurationError:
     """A failed query as damage of the store, where it is that, or as the query's own mistake."""
     words = str(error)
     if any(sign in words for sign in _GONE):
-        return StoreError(
-            f"a data file is gone ({words.splitlines()[0]}): where another process erases, run the same command again; "
-            "else `curate fsck` names it"
-        )
+        return _moved(error)
     if any(sign in words for sign in _DAMAGE):
         return StoreError(f"{words.splitlines()[0]}; `curate fsck` names all that is damaged")
     return UsageError(f"query failed: {words}")
+
+
+def _moved(error: Exception) -> MovedError:
+    return MovedError(
+        f"a data file is gone ({str(error).splitlines()[0]}): where another process erases, run the same command "
+        "again; else `curate fsck` names it"
+    )
 
 
 def _verified(identity: str, record: str) -> Trajectory:

@@ -243,13 +243,15 @@ def test_who_writes_about_what_was_erased_meanwhile_is_refused(tmp_path: Path) -
     store, going, staying = told(tmp_path)
     late = Store.open(store.uri)
     erase(store, going)
-    for add in (
-        lambda batch: batch.add_statement(Annotation(going, "note", WORD, HUMAN)),
-        lambda batch: batch.add_trajectory(secret(), "1" * 64),
-        lambda batch: batch.add_trajectory(fork_of(going)),
-    ):
+    said, fork = Annotation(going, "note", WORD, HUMAN), fork_of(going)
+    for late_word, again, late_fork in ((said, None, None), (None, secret(), None), (None, None, fork)):
         with late.batch() as batch:
-            add(batch)
+            if late_word:
+                batch.add_statement(late_word)
+            if again:
+                batch.add_trajectory(again, "1" * 64)
+            if late_fork:
+                batch.add_trajectory(late_fork)
             with pytest.raises(StoreError, match="run the same command again"):
                 late.write(batch)
     store.sweep()
