@@ -37,7 +37,7 @@ FILLS: Mapping[str, str] = {
     "model": "recorded",
     "usage": "recorded",
     "reasoning": "recorded",
-    "branch": "recorded",
+    "branch": "unknown",
 }
 
 VERSIONS = tuple(f"ATIF-v1.{minor}" for minor in range(9))

@@ -30,7 +30,7 @@ FILLS: Mapping[str, str] = {
     "task": "recorded",
     "tools": "side file",
     "budget": "recorded",
-    "start_state": "side file",
+    "start_state": "recorded",
     "attempt": "side file",
     "outcome": "side file",
     "stop": f"rule {STOP_RULE}",
