@@ -26,8 +26,10 @@ MAX_REFERENCES = 10_000  # resolved in one check
 MAX_WORK = 4_000_000  # values in the schema times values in the arguments
 MAX_UNIQUE = 1_000  # items compared with each other
 MAX_STEPS = 1_000_000  # of a pattern on one string
+MAX_PATTERN = 1_000  # characters
+MAX_PATTERNS = 100_000  # characters of all patterns of a schema
 
-_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.", re.DOTALL)
+_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*(?:\]|\\?\Z)|\\.", re.DOTALL)  # or a class without an end
 _EXTENSION = re.compile(r"\(\?(?::|=|!|<=|<!)")
 _REPEATED_GROUP = re.compile(r"\)[*+{]")
 _UNBOUNDED = re.compile(r"[*+]|\{[0-9]*,[0-9]*\}")
@@ -141,6 +143,7 @@ def _schema(parameters: bytes) -> tuple[Any, int]:
         raise _UncheckedError("too_large", f"{size} values in the schema")
     if not isinstance(schema, dict):
         raise _UncheckedError("broken_schema", "the schema is no object")
+    _refuse_long(schema)
     validator_for(schema, default=Draft202012Validator).check_schema(schema)
     return schema, size
 
@@ -182,10 +185,26 @@ def _counted(original: Any) -> Any:
 def _check_key_patterns(schema: Any, arguments: Any) -> None:
     """Refuse patterns for keys before the validator joins them with each other."""
     longest = max((len(key) for node in _nodes(arguments) if isinstance(node, dict) for key in node), default=0)
+    for pattern in _key_patterns(schema):
+        _refuse_slow(pattern, longest)
+
+
+def _refuse_long(schema: Any) -> None:
+    """Refuse patterns that it would take long to read, before the validator compiles them."""
+    written = [node["pattern"] for node in _nodes(schema) if isinstance(node, dict) and "pattern" in node]
+    lengths = [len(pattern) for pattern in (*written, *_key_patterns(schema)) if isinstance(pattern, str)]
+    if lengths and (longest := max(lengths)) > MAX_PATTERN:
+        raise _UncheckedError("slow_pattern", f"a pattern has {longest} characters, the limit is {MAX_PATTERN}")
+    if sum(lengths) > MAX_PATTERNS:
+        raise _UncheckedError(
+            "slow_pattern", f"its patterns have {sum(lengths)} characters, the limit is {MAX_PATTERNS}"
+        )
+
+
+def _key_patterns(schema: Any) -> Iterator[str]:
     for node in _nodes(schema):
         if isinstance(node, dict) and isinstance(node.get("patternProperties"), dict):
-            for pattern in node["patternProperties"]:
-                _refuse_slow(pattern, longest)
+            yield from node["patternProperties"]
 
 
 def _refuse_slow(pattern: str, length: int) -> None:
