@@ -33,7 +33,7 @@ WITH seen AS MATERIALIZED ({_SEEN}), shaped AS (
         [c.parse_error FOR c IN calls IF c.parse_error IS NOT NULL] AS arguments,
         [p ->> 'type' FOR p IN content IF p ->> 'sha256' IS NOT NULL] AS "references",
         len([e FOR e IN extras IF e ->> 'truncated' = 'true']) AS cut,
-        list_distinct(own || ['messages.' || k FOR k IN flatten([json_keys(e) FOR e IN extras])]) AS extra
+        list_distinct(coalesce(own, []) || ['messages.' || k FOR k IN flatten([json_keys(e) FOR e IN extras])]) AS extra
     FROM parts
 )
 SELECT what, name, sum(n)::BIGINT AS n FROM (
@@ -103,4 +103,4 @@ def _is_disordered(value: str) -> bool:
 def _first(counts: Mapping[str, int]) -> dict[str, int]:
     first = dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_SHOWN])
     more = len(counts) - len(first)
-    return first | ({"more kinds": more} if more else {})
+    return first | ({"others": more} if more else {})

@@ -24,7 +24,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Parsed]]:
 
 @pytest.fixture(scope="module")
 def real(logs: Path) -> dict[str, list[Parsed]]:
-    found = defaultdict(list)
+    found: dict[str, list[Parsed]] = defaultdict(list)
     for path in sorted(file for file in logs.rglob("*") if file.is_file()):
         try:
             importer, _ = formats.detect(path)
