@@ -137,10 +137,11 @@ def slot(statement: Statement) -> tuple[Any, ...]:
     """What a statement is about and who makes it: what stands in a slot is superseded as a whole.
 
     All findings of one author about one trajectory share a slot, so that a rule can also take a finding back. All
-    environments share theirs: what a later one executed takes the place of what an earlier one did.
+    environments share theirs: what a later one executed takes the place of what an earlier one did. So do all side
+    files, whichever verifier they name.
     """
     kind = statement.author.kind
-    author = (kind, "" if kind == "environment" else statement.author.name)
+    author = (kind, "" if kind in ("environment", "side_file") else statement.author.name)
     match statement:
         case Annotation():
             return ("annotation", statement.trajectory, statement.field, *author)

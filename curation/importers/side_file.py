@@ -1,13 +1,12 @@
-"""A side file: what is known of attempts and does not stand in their logs, one JSON object a line."""
+"""A side file: what is known of attempts and does not stand in their logs; JSON Lines, CSV or Parquet."""
 
-from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from curation.errors import UsageError
-from curation.importers.attempt_keys import convert_keys, facts_of, identify
-from curation.importers.face import Parsed, RefusedError
-from curation.importers.lines import read_lines
-from schemas import canonical
+from curation.importers.attempt_keys import facts_of, identify
+from curation.importers.face import Parsed
+from curation.importers.side_columns import SideLines
+from curation.importers.side_rows import rows_of
 from schemas.side_file import SideLine
 
 
@@ -16,8 +15,8 @@ class SideFile:
 
     def __init__(self, path: Path) -> None:
         """Read all of it. Raises UsageError with file and line for the first line that is of no use."""
-        self.path = path
-        self.lines: dict[int, SideLine] = dict(read_side_lines(path))
+        self._rows = rows_of(path)
+        self.lines: dict[int, SideLine] = dict(SideLines(self._rows))
         self._keys: dict[str | None, int] = {}
         self._places: dict[tuple[str, int], list[tuple[PurePath, int]]] = {}
         for number, line in self.lines.items():
@@ -62,18 +61,4 @@ class SideFile:
             raise self._error(number, "a line is about one record: give its key, or its file and line")
 
     def _error(self, number: int, words: str) -> UsageError:
-        return UsageError(f"{self.path}:{number}: {words}")
-
-
-def read_side_lines(path: Path) -> Iterator[tuple[int, SideLine]]:
-    """The lines with their numbers. Raises UsageError with file and line for the first that is of no use."""
-    for data, number, *_ in read_lines(path):
-        try:
-            if data is None:
-                raise RefusedError("too_large", "the line is over the size limit")
-            value, _ = canonical.parse(data)
-            if not isinstance(value, dict):
-                raise RefusedError("bad_side_keys", "a side file holds one JSON object a line")
-            yield number, convert_keys(value, SideLine)
-        except (canonical.UnreadableError, RefusedError) as error:
-            raise UsageError(f"{path}:{number}: {error}; see the published schema side_line.json") from None
+        return UsageError(f"{self._rows.place(number)}: {words}")

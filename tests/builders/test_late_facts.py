@@ -15,7 +15,7 @@ from schemas.statements import Annotation
 from schemas.trajectory import Author
 from tests.builders.desk import Desk
 from tests.eight import records
-from tests.ingest.logs import attempts, import_file, new_store, run, write
+from tests.ingest.logs import attempts, import_file, new_store, run, said, write
 from tests.records import A17, OK, REQUEST
 
 NAMES = [record["id"] for record in records()]
@@ -61,7 +61,7 @@ def test_a_late_side_file_leaves_forks_attempts_and_rows_as_an_early_one(tmp_pat
     import_file(late, log, side=early)
     work(late, tmp_path / "late-rows")
     forks, _, _ = built(late, tmp_path / "late-rows")
-    annotate(late, last)
+    annotate(late, said(last))
     import_file(only, log, side=last)
     for store, out in ((late, "late-rows"), (only, "only-rows")):
         work(store, tmp_path / out)
@@ -86,7 +86,7 @@ def test_a_failure_that_turns_out_a_success_leaves_nothing_behind(tmp_path: Path
     for store in (late, only):
         replay_attempts(store, "inventory")
         diagnose_attempts(store)
-        annotate(store, right)
+        annotate(store, said(right))
         diagnose_attempts(store)
         kept.append(build(store, None, tmp_path / "rows").kinds["first_action"].kept)
     assert kept == [1, 1]

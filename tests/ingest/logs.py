@@ -5,7 +5,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from curation.importers.side_columns import SideLines
 from curation.importers.side_file import SideFile
+from curation.importers.side_rows import rows_of
 from curation.ingest import IngestOptions, IngestResult, find_sources, ingest
 from curation.prepared import Reading
 from curation.store import Store
@@ -50,6 +52,11 @@ def import_file(
     assert result.accepted + result.duplicates + result.quarantined == result.read
     assert sum(result.reasons.values()) == result.quarantined
     return result
+
+
+def said(path: Path) -> SideLines:
+    """The lines of a side file."""
+    return SideLines(rows_of(path))
 
 
 def import_lines(store: Store, folder: Path, lines: Iterable[Any], name: str = "log.jsonl", **how: Any) -> IngestResult:

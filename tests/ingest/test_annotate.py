@@ -9,12 +9,12 @@ import pytest
 from curation.annotate import AnnotateResult, annotate
 from curation.errors import UsageError
 from curation.store import Store
-from tests.ingest.logs import attempts, import_file, import_lines, new_store, records, run, write
+from tests.ingest.logs import attempts, import_file, import_lines, new_store, records, run, said, write
 
 
 def say(store: Store, folder: Path, lines: Iterable[Any], *key: str, dry_run: bool = False) -> AnnotateResult:
     """Annotate by these lines."""
-    return annotate(store, write(folder / "side.jsonl", lines), *key, dry_run=dry_run)
+    return annotate(store, said(write(folder / "side.jsonl", lines)), *key, dry_run=dry_run)
 
 
 def splits(store: Store) -> dict[tuple[str, int | None], str | None]:

@@ -18,7 +18,7 @@ from curation.store.fsck import check
 from curation.store.lookup import resolve
 from schemas.reasons import QUARANTINE
 from schemas.trajectory import trajectory_id
-from tests.ingest.logs import attempts, import_file, import_lines, new_store, records, run, write
+from tests.ingest.logs import attempts, import_file, import_lines, new_store, records, run, said, write
 from tests.store.stores import fork_of
 
 FIRST = [
@@ -49,9 +49,9 @@ def test_a_side_file_that_is_corrected_later_leaves_what_one_that_was_right_leav
         result = import_file(late, log, side=second)
         assert (result.accepted, result.duplicates) == (0, 3)
     else:
-        said = annotate(late, second)
-        assert (said.lines, said.matched, said.unmatched, said.attempts_without_line) == (2, 2, 0, 1)
-        assert said.written == said.statements == 6
+        told = annotate(late, said(second))
+        assert (told.lines, told.matched, told.unmatched, told.attempts_without_line) == (2, 2, 0, 1)
+        assert told.written == told.statements == 6
     import_file(only, log, side=second)
 
     assert records(late) == before == records(only)
@@ -69,7 +69,7 @@ def test_forks_stay_where_they_hang_when_facts_come_later(tmp_path: Path) -> Non
     with store.batch() as batch:
         fork = batch.add_trajectory(fork_of(row["trajectory_id"]))
         store.write(batch)
-    annotate(store, write(tmp_path / "side.jsonl", [{"key": "a", "outcome": "failure", "stop": "max_steps"}]))
+    annotate(store, said(write(tmp_path / "side.jsonl", [{"key": "a", "outcome": "failure", "stop": "max_steps"}])))
     (after,) = attempts(store)
     assert after == row | {"outcome": "failure", "outcome_by": "side_file", "stop": "max_steps"}
     view = show(store, resolve(store, "a"))

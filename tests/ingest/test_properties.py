@@ -21,7 +21,7 @@ from curation.store.fsck import check
 from schemas.canonical import digest
 from schemas.statements import Annotation, Verification
 from schemas.trajectory import Author
-from tests.ingest.logs import attempts, import_lines, new_store, records, run, write
+from tests.ingest.logs import attempts, import_lines, new_store, records, run, said, write
 from tests.store.stores import fork_of
 
 RUNS = st.sampled_from(["a", "b", None])
@@ -76,9 +76,9 @@ class Life(RuleBasedStateMachine):
         runs = [row["run"] for row in attempts(self.store)]
         if {name, f"again/{name}"}.issubset(runs):
             with pytest.raises(UsageError, match="2 attempts"):
-                annotate(self.store, side)
+                annotate(self.store, said(side))
         else:
-            result = annotate(self.store, side)
+            result = annotate(self.store, said(side))
             assert result.matched + result.unmatched == result.lines == 1
         assert len(attempts(self.store)) == before
 

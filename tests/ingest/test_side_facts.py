@@ -9,7 +9,7 @@ import pytest
 from curation.annotate import annotate
 from schemas.side_file import IDENTITY, SideLine
 from tests.eight import TOOLS
-from tests.ingest.logs import attempts, import_file, new_store, run, write
+from tests.ingest.logs import attempts, import_file, new_store, run, said, write
 
 IDENTIFYING: dict[str, Any] = {
     "namespace": "shop",
@@ -46,7 +46,7 @@ def test_every_key_is_found_again(tmp_path: Path, place: dict[str, Any], later: 
     log = write(tmp_path / "log.jsonl", [{name: value for name, value in run("a").items() if name != "tools"}])
     import_file(store, log, side=write(tmp_path / "first.jsonl", [place | IDENTIFYING | ({} if later else SAID)]))
     if later:
-        assert annotate(store, write(tmp_path / "later.jsonl", [place | SAID])).matched == 1
+        assert annotate(store, said(write(tmp_path / "later.jsonl", [place | SAID]))).matched == 1
     (row,) = attempts(store)
     assert [row[name] for name in ("namespace", "task", "variant", "run", "attempt")] == [
         "shop",

@@ -1,0 +1,188 @@
+"""What is said of attempts as rows: of a JSON Lines, CSV or Parquet file, or of an SQL query over files.
+
+One row is in memory at a time, or some thousands where they come as columns. Values are as the source types them; a
+CSV types none, so all of its values are text.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from curation.errors import UsageError
+from curation.importers.face import MAX_RECORD_BYTES
+from curation.importers.lines import BOM, read_lines
+from schemas import canonical
+
+Form = Literal["jsonl", "csv", "parquet", "sql"]
+Row = dict[str, Any]
+
+MAX_QUERY_BYTES = "2GB"  # of memory that a query may take
+
+_PARQUET = b"PAR1"
+_HEAD = 1 << 16
+_TEXT_FILES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_BATCH = 4096
+_MAX_LINE = 16 << 20
+_FORMS = "a side file holds one JSON object a line, or is a CSV with a header, or a Parquet file"
+
+
+class SideRows(NamedTuple):
+    """Rows with their numbers from 1 (in a text file, of the line where a row begins); ``source`` is a file or a query.
+
+    Reading raises UsageError with file and line for what is not of the form.
+    """
+
+    form: Form
+    source: str
+
+    def read(self) -> Iterator[tuple[int, Row]]:
+        """Every row with its number."""
+        match self.form:
+            case "jsonl":
+                return _read_objects(Path(self.source))
+            case "csv":
+                return _read_csv(Path(self.source))
+            case "parquet":
+                return _read_query(f"FROM read_parquet({_literal(_verbatim(self.source))})", self.source)
+            case "sql":
+                return _read_query(self.source, self.name)
+
+    @property
+    def name(self) -> str:
+        """What errors call the source."""
+        return "--sql" if self.form == "sql" else self.source
+
+    def place(self, number: int) -> str:
+        """Where a row stands, in words."""
+        return f"{self.name}:{number}" if self.form in ("jsonl", "csv") else f"{self.name}, row {number}"
+
+
+def rows_of(path: Path) -> SideRows:
+    """The rows of a file, told by its content: Parquet, JSON Lines (begins with a bracket), else CSV with a header."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    if head.startswith(_PARQUET):
+        return SideRows("parquet", str(path))
+    if not (text := head.removeprefix(BOM).lstrip()) or text.startswith((b"{", b"[")):
+        return SideRows("jsonl", str(path))
+    return SideRows("csv", str(path))
+
+
+def rows_of_query(query: str) -> SideRows:
+    """The rows of one SELECT in DuckDB's dialect over local files, as in ``SELECT id AS key FROM 'x.parquet'``.
+
+    CSV files that it names as tables are read as text. Nothing else is opened: no network, no extension, no store.
+    """
+    return SideRows("sql", query)
+
+
+def _read_objects(path: Path) -> Iterator[tuple[int, Row]]:
+    for data, number, *_ in read_lines(path):
+        if data is None:
+            raise UsageError(f"{path}:{number}: the line is over the limit of {MAX_RECORD_BYTES} bytes")
+        try:
+            value, _ = canonical.parse(data)
+        except canonical.UnreadableError as error:
+            raise UsageError(f"{path}:{number}: {error}; {_FORMS}") from None
+        if not isinstance(value, dict):
+            raise UsageError(f"{path}:{number}: this is no JSON object; {_FORMS}")
+        yield number, value
+
+
+def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
+    lines = _text_lines(path)
+    head = next(lines)
+    separator = next((mark for mark in ",;\t" if mark in head), ",")
+    columns = next(csv.reader([head], delimiter=separator, strict=True))
+    repeated = sorted({name for name in columns if columns.count(name) > 1})
+    if repeated:
+        raise UsageError(f"{path}:1: column {repeated[0]!r} stands there {columns.count(repeated[0])} times: rename it")
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    while True:
+        number = reader.line_num + 2
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise UsageError(
+                f"{path}:{number}: {error}: is a quote left open? A quote inside a quoted text is written twice; texts "
+                "that are longer go into JSON Lines or Parquet"
+            ) from None
+        if cells is None:
+            return
+        if cells and len(cells) != len(columns):
+            raise UsageError(
+                f"{path}:{number}: {len(cells)} values for {len(columns)} columns (separator {separator!r}), the first "
+                f"is {cells[0]!r}: quote a text that holds a separator or a line end"
+            )
+        if cells:
+            yield number, dict(zip(columns, cells, strict=True))
+
+
+def _text_lines(path: Path) -> Iterator[str]:
+    with path.open("rb") as file:
+        for number, line in enumerate(iter(lambda: file.readline(_MAX_LINE), b""), 1):
+            if len(line) == _MAX_LINE:
+                raise UsageError(f"{path}:{number}: the line is over the limit of {_MAX_LINE} bytes; {_FORMS}")
+            try:
+                yield (line.removeprefix(BOM) if number == 1 else line).decode()
+            except UnicodeDecodeError as error:
+                wrong = line[error.start : error.end]
+                raise UsageError(f"{path}:{number}: {wrong!r} is no UTF-8: save the file as UTF-8") from None
+
+
+def _read_query(query: str, name: str) -> Iterator[tuple[int, Row]]:
+    import duckdb
+
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "threads": 2,
+        "memory_limit": MAX_QUERY_BYTES,
+        "temp_directory": "",
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "python_enable_replacements": False,
+    }
+    number = 0
+    try:
+        with duckdb.connect(config=settings) as connection:
+            kinds = [statement.type for statement in connection.extract_statements(query)]
+            if kinds != [duckdb.StatementType.SELECT]:
+                raise UsageError(f"{name}: one SELECT statement is wanted, not {query!r}")
+            for table in _text_tables(connection, query):
+                source = f"read_csv({_literal(table)}, all_varchar = true)"
+                connection.execute(f'CREATE TEMP VIEW "{table.replace(chr(34), chr(34) * 2)}" AS FROM {source}')
+            connection.execute("SET lock_configuration = true")
+            for batch in connection.sql(query).to_arrow_reader(_BATCH):
+                for row in batch.to_pylist(maps_as_pydicts="strict"):
+                    number += 1
+                    yield number, row
+    except duckdb.Error as error:
+        words = " ".join(str(error).split())
+        way = "only local files are read, without extensions" if "extension" in words else "mend it and run it again"
+        raise UsageError(f"{name}: {words[:400]}: {way}") from None
+
+
+def _text_tables(connection: Any, query: str) -> list[str]:
+    """The CSV files that a query names as tables."""
+    (tree,) = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchone()
+    pending, found = [json.loads(tree)], set()
+    while pending:
+        match pending.pop():
+            case {"type": "BASE_TABLE", "table_name": str(name)} if name.lower().endswith(_TEXT_FILES):
+                found.add(name)
+            case dict() as node:
+                pending.extend(node.values())
+            case list() as nodes:
+                pending.extend(nodes)
+    return sorted(found)
+
+
+def _literal(name: object) -> str:
+    return "'" + str(name).replace("'", "''") + "'"
+
+
+def _verbatim(path: str) -> str:
+    """A path that DuckDB does not take for a pattern."""
+    return re.sub(r"([\[*?])", r"[\1]", path)
