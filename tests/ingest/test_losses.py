@@ -127,7 +127,7 @@ def test_a_person_is_shown_a_dozen_lines_and_a_script_all(tmp_path: Path, kinds:
     shown = curate(tmp_path, "import", str(log)).stdout
     section = shown.partition("losses\n")[2].partition("\n\n")[0].splitlines()
     assert 4 <= len(section) <= 12
-    assert ("others: " in shown) is (kinds > 8)
+    assert ("others:" in shown) is (kinds > 8)
     printed = result(tmp_path, "import", str(log))["losses"]
     assert printed["extra"] == dict.fromkeys(keys, 1) | {"messages.tool_call_id": 1}
     assert set(printed) == set(Losses.__struct_fields__)
