@@ -19,7 +19,7 @@ from environments.worker import Worker
 
 _OTHER_CLOCKS = ("2031-07-19T08:43:27.654321+00:00", "2043-11-28T21:16:52.123456+00:00")
 _HOPELESS_S = 1e-6
-_NOTHING_RAN = "none that was seen: no tool ran"
+_NOTHING_SEEN = "none that was seen: no tool answered"
 
 
 class Line(msgspec.Struct):
@@ -102,7 +102,7 @@ def _answers_of(spec: EnvSpec, results: Mapping[str, Outcome]) -> str:
     if "failed" in (results["starts"], results["answers"], results["other process"]):
         return "none until the failed tests pass"
     if results["answers"] == "not_tested":
-        return _NOTHING_RAN
+        return _NOTHING_SEEN
     rules = f" or after {', '.join(spec.rules)}" if spec.rules else ""
     if results["other process"] == "not_tested":
         return f"recorded answers by bytes{rules}, of the tools that did not move"
@@ -116,8 +116,8 @@ def _forks_of(spec: EnvSpec, results: Mapping[str, Outcome]) -> str:
         return "none: a new call has no recorded answer"
     if "failed" in (results["snapshots"], results["reads"], results["other process"]):
         return "none until the failed tests pass"
-    if results["answers"] == "not_tested":
-        return _NOTHING_RAN
+    if results["answers"] == "not_tested" or (spec.restore == "snapshot" and results["snapshots"] == "not_tested"):
+        return _NOTHING_SEEN
     ways = {
         "snapshot": "clean and recovery, from snapshots",
         "replayed_prefix": "clean and recovery, by a prefix replayed from the task's start",

@@ -101,8 +101,10 @@ def _start_of(worker: Worker, task: Task) -> str:
 
 def _answers(bench: Bench) -> Verdict:
     results = [result for run in bench.runs for result in run.results]
-    lost = [f"{result.status}: {result.detail}" for result in results if result.state_after is None]
-    wrong = [*bench.tried.broken, *lost[:1]]
+    wrong = [*dict.fromkeys(bench.tried.broken)]
+    lost = next((f"{result.status} {result.detail}" for result in results if result.state_after is None), None)
+    if lost is not None and not any(seen.endswith(lost) for seen in wrong):
+        wrong.append(lost)
     if not any(map(_ran, results)) and not wrong:
         return _not_tested("no tool ran: there is none, all reach outside, or no arguments that fit were found")
     return _judged(wrong, f"{len(results)} calls, each answered")
@@ -111,6 +113,11 @@ def _answers(bench: Bench) -> Verdict:
 def _ran(result: CallResult) -> bool:
     """Whether a call came as far as its tool."""
     return result.status not in ("schema_error", "unknown_tool", "refused")
+
+
+def _answered(result: CallResult) -> bool:
+    """Whether a tool answered, and left a state that is known."""
+    return _ran(result) and result.state_after is not None
 
 
 def _malformed(bench: Bench) -> Verdict:
@@ -207,9 +214,8 @@ def _snapshots(bench: Bench) -> Verdict:
                 if settled(fork) != end:
                     wrong["the calls end in another state after it was restored"] = None
             wrong.update(dict.fromkeys(_differences(trial.calls[half:], rest, again, "after it was restored")))
-    return _judged(
-        [*wrong], f"{len(bench.tried.trials)} restored here and in another process; equal digests, equal answers after"
-    )
+    restored = f"{len(bench.tried.trials)} restored here and in another process; equal digests, equal answers after"
+    return _compared(bench, [*wrong], restored)
 
 
 def _processes(bench: Bench) -> Verdict:
@@ -229,9 +235,9 @@ def _times(bench: Bench) -> Verdict:
 
 
 def _compared(bench: Bench, wrong: Sequence[str], right: str) -> Verdict:
-    """As judged, but where no tool ran there was nothing to compare."""
-    if not wrong and not any(_ran(result) for run in bench.runs for result in run.results):
-        return _not_tested("no tool ran")
+    """As judged, but where no tool answered there was nothing to compare."""
+    if not wrong and not any(_answered(result) for run in bench.runs for result in run.results):
+        return _not_tested("no tool answered")
     return _judged(wrong, right)
 
 

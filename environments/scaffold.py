@@ -82,7 +82,7 @@ def write_scaffold(name: str, folder: Path) -> Path:
 
     Raises ScaffoldError for a name that Python cannot import or that leads elsewhere, and for a file that is there.
     """
-    if not name.isidentifier() or iskeyword(name) or not name.isascii():
+    if not name.isidentifier() or iskeyword(name) or not name.isascii() or name.startswith("_"):
         raise ScaffoldError(f"{name!r} is no name of a module: use letters, digits and _, a letter first")
     path = folder / f"{name}.py"
     if path.exists() or path.is_symlink():

@@ -111,8 +111,17 @@ def test_where_no_tool_ran_nothing_is_said_to_be_kept(name: str) -> None:
     found = examine(f"{BROKEN}:{name}")
     untested = {test for test, result in results(found).items() if result == "not_tested"}
     assert untested >= {"answers", "reads", "other process", "other time"}
-    assert found.may_verify.answers == found.may_verify.forks == "none that was seen: no tool ran"
+    assert found.may_verify.answers == found.may_verify.forks == "none that was seen: no tool answered"
     assert found.failed == 0
+
+
+def test_where_every_tool_broke_nothing_was_compared_and_each_fault_is_told_once() -> None:
+    found = examine(f"{BROKEN}:always_breaks")
+    untested = {test for test, result in results(found).items() if result == "not_tested"}
+    assert untested >= {"snapshots", "other process", "other time"}
+    assert found.may_verify.forks == "none that was seen: no tool answered"
+    said = next(line.detail for line in found.tests if line.test == "answers")
+    assert said.count("LookupError") == 1
 
 
 def test_a_world_without_snapshots_may_only_go_forward() -> None:
