@@ -92,7 +92,9 @@ def test_no_file_is_written_over(folder: Path) -> None:
     assert (folder / "shop.py").read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["my-world", "1st", "class", "../up", "", "json", "schemas", "cassette", "ünit", "__init__"])
+@pytest.mark.parametrize(
+    "name", ["my-world", "1st", "class", "../up", "", "json", "schemas", "cassette", "ünit", "__init__"]
+)
 def test_a_name_that_python_would_not_find_is_refused(tmp_path: Path, name: str) -> None:
     assert f"{name!r} is " in refused(tmp_path, "environment", "new", name)
     assert not [*tmp_path.iterdir()]
