@@ -20,6 +20,7 @@ PRIVATE_KEY = "private_key"
 
 MAX_KEY_CHARACTERS = 16_384  # of a private key whose end is missing
 _RANDOM_LENGTH = 16
+_SHORTEST = 9  # characters of a text in which something else than the text itself gives a secret away
 _RANDOM_BITS = 3.0  # a character
 
 _NOT_BEFORE = r"(?<![A-Za-z0-9_-])"
@@ -50,14 +51,15 @@ _TOKENS = (
     r"secret|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|account[_-]?key|token|authorization|credentials?"
 )
 _SCHEME = r"(?:(?:basic|bearer|token)\s{1,4})?"
-_NAMED = re.compile(
-    rf"(?<!<)(?:(?P<password>{_PASSWORDS})|{_TOKENS})"
+_ASSIGNED = re.compile(
     r"""["'\\]{0,4}\s{0,4}(?:=>|:=|[:=])\s{0,4}"""
     rf"""(?:["'\\]{{1,4}}{_SCHEME}(?P<quoted>[^\s"'\\]{{4,1024}})["'\\]"""
     rf"""|{_SCHEME}(?P<bare>[^\s"'<>,;(){{}}\[\]\\$&*]{{8,1024}}))""",
     re.IGNORECASE | re.ASCII,
 )
-_NAMES = "password passwd passphrase secret key token authorization credential".split()
+_NAMES = "password passwd passphrase secret key token authorization credential credentials".split()
+_NAMES_OF_PASSWORDS = _NAMES[:3]
+_KIND_OF_KEY = re.compile(r"(?:api|access|secret|private|account)[_-]?\Z")
 _BEARER = re.compile(r"\bbearer\s{1,4}([A-Za-z0-9._~+/=-]{16,4096})", re.IGNORECASE | re.ASCII)
 _ADDRESS = re.compile(r"""://[^\s/:@"'<>]{0,128}:([^\s/@"'<>]{3,256})@[A-Za-z0-9\[]""")
 _KEY_MARK = re.compile(r"-----(BEGIN|END) (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
@@ -80,6 +82,11 @@ _STAND_IN = re.compile(
 )
 _RANDOM = re.compile(r"[\w+/=.~:-]{1,4096}", re.ASCII)
 _CODE = re.compile(r"[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}", re.ASCII)
+
+
+_MARKS = ("://", "-----BEGIN", *(word for _, words, _ in _SHAPES for word in words))
+_WORDS = ("passw", "passphrase", "secret", "key", "token", "authorization", "credential", "bearer")
+_SMALL = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
 class Secret(NamedTuple):
@@ -106,18 +113,15 @@ class Secret(NamedTuple):
 
 def may_hold(text: str) -> bool:
     """Whether a text holds any word that a secret has in or before it; much faster than looking for secrets."""
+    for mark in _MARKS:
+        if mark in text:
+            return True
     folded = text.lower()
-    return (
-        any(name in folded for name in _NAMES)
-        or "://" in text
-        or "bearer" in folded
-        or "-----BEGIN" in text
-        or any(word in text for _, words, _ in _SHAPES for word in words)
-    )
+    return any(word in folded for word in _WORDS)
 
 
 def find(value: Any) -> Iterator[Secret]:
-    """The secrets in a JSON value, in order, each place once and repetitions with it."""
+    """The secrets in a JSON value, place by place, each as often as it stands there."""
     pending: list[tuple[str, str, Any]] = [("", "", value)]
     while pending:
         place, name, item = pending.pop()
@@ -135,7 +139,7 @@ def find(value: Any) -> Iterator[Secret]:
 
 def find_in_text(text: str) -> Iterator[Secret]:
     """The secrets in one text, by what they look like and by the names before them."""
-    if not may_hold(text):
+    if len(text) < _SHORTEST or not may_hold(text):
         return
     for kind, words, pattern in _SHAPES:
         if any(word in text for word in words):
@@ -162,21 +166,40 @@ def _given_away(text: str) -> Iterator[str]:
     """Values that an address, a scheme or a name in the text says to be secret."""
     if "://" in text:
         yield from (found[1] for found in _ADDRESS.finditer(text) if not _STAND_IN.fullmatch(found[1]))
-    folded = text.lower()
+    folded = _folded(text)
     if "bearer" in folded:
         yield from (found[1] for found in _BEARER.finditer(text) if _is_random(found[1]))
-    if any(name in folded for name in _NAMES):
-        yield from _named(text)
+    for name in _NAMES:
+        if name in folded:
+            yield from _named(text, folded, name)
 
 
-def _named(text: str) -> Iterator[str]:
-    for found in _NAMED.finditer(text):
-        if _NO_SECRET.search(text, max(0, found.start() - 16), found.start()):
+def _named(text: str, folded: str, name: str) -> Iterator[str]:
+    """What is assigned to a name wherever it stands in the text."""
+    end = 0
+    while (at := folded.find(name, end)) >= 0:
+        end = at + len(name)
+        found = _ASSIGNED.match(text, end)
+        if found is None or _names_none(folded, name, at):
             continue
         bare = found["bare"]
         value = found["quoted"] if bare is None else bare.rstrip(".:!?|`")
-        if _looks(value, password=found["password"] is not None, bare=bare is not None):
+        if _looks(value, password=name in _NAMES_OF_PASSWORDS, bare=bare is not None):
             yield value
+
+
+def _names_none(folded: str, name: str, at: int) -> bool:
+    """Whether what stands before a name makes it one of no secret, or of a placeholder."""
+    before = max(0, at - 16)
+    if name == "key" and not _KIND_OF_KEY.search(folded, before, at):
+        return True
+    return folded[at - 1 : at] == "<" or _NO_SECRET.search(folded, before, at) is not None
+
+
+def _folded(text: str) -> str:
+    """A text in small letters, of the same length."""
+    folded = text.lower()
+    return folded if len(folded) == len(text) else text.translate(_SMALL)
 
 
 def _private_keys(text: str) -> Iterator[Secret]:
