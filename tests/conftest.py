@@ -25,6 +25,15 @@ def beside(name: str) -> Path:
     return path
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show the tables that tests record, whoever ran them."""
+    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
+        for name, text in report.user_properties:
+            if name == "table" and report.when == "call":
+                terminalreporter.section(report.nodeid.rpartition("::")[2])
+                terminalreporter.write_line(str(text))
+
+
 @pytest.fixture(scope="session")
 def logs() -> Path:
     """The folder of real logs."""

@@ -1,12 +1,14 @@
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from curation.errors import UsageError
 from curation.importers import formats
+from curation.importers.face import Parsed, Rejected
 from tests.importers.reading import ask, call, chat
 
 
@@ -58,25 +60,83 @@ def test_a_format_is_found_by_name() -> None:
         formats.find("csv")
 
 
-def test_every_real_log_is_of_one_format_and_nothing_else_is(logs: Path) -> None:
-    known, refused = {}, []
+def test_every_real_log_is_imported_or_refused_for_a_right_reason(
+    logs: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Of every file by format: files, attempts and what is quarantined, with the code and how often."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    refused: Counter[str] = Counter()
     for path in sorted(file for file in logs.rglob("*") if file.is_file()):
+        folder = path.relative_to(logs).parts[0]
         try:
-            known[path.relative_to(logs).as_posix()] = formats.detect(path)[0].name
+            importer, why = formats.detect(path)
         except UsageError as error:
-            refused.append(str(error))
-    assert all("not a log of a known format" in words for words in refused)
-    assert Counter((name.partition("/")[0], found) for name, found in known.items()) == {
-        ("agentdojo", "agentdojo"): 130,
-        ("claude-code", "claude-code"): 4,
-        ("codex", "codex-exec"): 6,
-        ("inspect_ai", "inspect"): 21,
-        ("langsmith", "langsmith"): 11,
-        ("mini-swe-agent", "mini-swe-agent"): 2,
-        ("openhands", "openhands"): 6,
-        ("openinference", "openinference"): 2,
-        ("openinference", "otel-genai"): 13,
-        ("swe-agent", "swe-agent"): 13,
-        ("tau-bench", "tau-bench"): 1,
-        ("tau2-bench", "tau2"): 4,
+            refused[kind_of(path, str(error))] += 1
+            continue
+        assert why
+        row = counts[f"{folder}: {importer.name}"]
+        row["files"] += 1
+        for item in importer.read(path):
+            row["accepted" if isinstance(item, Parsed) else right_reason(path, item)] += 1
+    found = {name: dict(row) for name, row in counts.items()}
+    rows = [f"{name:32} {', '.join(f'{what} {n}' for what, n in row.items())}" for name, row in found.items()]
+    record_property("table", "\n".join([*rows, *(f"{'no log: ' + what:32} files {n}" for what, n in refused.items())]))
+    assert found == {
+        "agentdojo: agentdojo": {"files": 130, "accepted": 130},
+        "claude-code: claude-code": {"files": 4, "accepted": 5, "no line of a session": 6},
+        "codex: codex-exec": {"files": 6, "accepted": 6},
+        "inspect_ai: inspect": {"files": 21, "accepted": 45, "no samples": 1},
+        "langsmith: langsmith": {"files": 11, "accepted": 11},
+        "mini-swe-agent: mini-swe-agent": {"files": 2, "accepted": 2},
+        "openhands: openhands": {"files": 6, "accepted": 9},
+        "openinference: openinference": {"files": 2, "accepted": 2},
+        "openinference: otel-genai": {"files": 13, "accepted": 18, "no call of a chat model": 7},
+        "swe-agent: swe-agent": {"files": 13, "accepted": 13},
+        "tau-bench: tau-bench": {"files": 1, "accepted": 100},
+        "tau2-bench: tau2": {"files": 4, "accepted": 6},
     }
+    assert refused == {
+        "licence or provenance": 19,
+        "settings": 2,
+        "predictions": 3,
+        "JSON Schema": 5,
+        "tasks": 2,
+        "expected result of a test": 11,
+    }
+
+
+def right_reason(path: Path, item: Rejected) -> str:
+    """Why an item of a real log is quarantined, where what it holds bears that out."""
+    assert item.code == "not_a_record"
+    if path.name == "edge_cases.jsonl":
+        assert not any(is_line_of_session(line) for line in item.raw.splitlines())
+        return "no line of a session"
+    if "no samples" in item.detail:
+        assert not json.loads(path.read_bytes()).get("samples")
+        return "no samples"
+    assert "no call of a chat model" in item.detail
+    return "no call of a chat model"
+
+
+def is_line_of_session(line: bytes) -> bool:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return False
+    message = value.get("message") if isinstance(value, dict) and "type" in value else None
+    return isinstance(message, dict) and "content" in message
+
+
+def kind_of(path: Path, refusal: str) -> str:
+    """What a file of the real logs is that holds no log; the refusal says so of one that could be taken for it."""
+    assert "not a log of a known format" in refusal
+    if path.suffix in (".txt", ".md", "") and path.stem in ("PROVENANCE", "LICENSE"):
+        return "licence or provenance"
+    if path.suffix == ".yaml":
+        return "settings"
+    for words, kind in (("predictions", "predictions"), ("JSON Schema", "JSON Schema"), ("tau2 tasks", "tasks")):
+        if words in refusal:
+            return kind
+    assert path.parent.name == "test_skeleton" or path.name == "capture-results.json", path
+    assert "it is JSON" in refusal
+    return "expected result of a test"
