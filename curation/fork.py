@@ -173,7 +173,7 @@ def _reach(plan: Plan, world: World, blobs: Blobs) -> _Branch:
         objects = (make_object("snapshot", encode(snapshot)), *kept)
         restore = Restore("replayed_prefix" if walked else "snapshot", spec.name, objects[0].id, walked)
         way = way._replace(start=snapshot, position=way.point)
-    return _Branch(way, restore, objects, arrival.position, arrival.steps, checked.result in ("failed", "partial"))
+    return _Branch(way, restore, objects, arrival.position, arrival.steps, checked.withholds)
 
 
 def _snapshot(session: Session) -> Snapshot | None:

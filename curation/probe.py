@@ -101,10 +101,10 @@ def _places(run: _Run, session: Session, chosen: Mapping[str, Sequence[ToolCall]
                 places.append(_Place(index, position, call, snapshot, right, session.settled_digest()))
         if places:
             until = 1 + max(answers[call.uid] for call in message.tool_calls if call.uid in answers)
-            before = _check(run, places[0].snapshot, messages[:index]).result
-            after = _check(run, session.snapshot(), messages[:until]).result
+            before = _check(run, places[0].snapshot, messages[:index])
+            after = _check(run, session.snapshot(), messages[:until])
             for place in places:
-                yield place._replace(accepted=before in ("failed", "partial") and after == "passed")
+                yield place._replace(accepted=before.withholds and after.result == "passed")
 
 
 def _probe(run: _Run, place: _Place, wrong: ToolCall) -> Probe | None:
@@ -130,7 +130,8 @@ def _executed(run: _Run, place: _Place, wrong: ToolCall) -> Probe | None:
         if place.accepted:
             until = 1 + max(index for uid, index in answers_of(run.trajectory).items() if uid in given)
             step = _check(run, session.snapshot(), _spliced(messages[:until], wrong, given))
-            passed |= _verdict("step", step)
+            if step.result == "passed" or step.withholds:
+                passed["step"] = step.result == "passed"
         if not _go_on(run, session, _calls(messages, place.message + 1), given):
             return made
         checked = _check(run, session.snapshot(), _spliced(messages, wrong, given))

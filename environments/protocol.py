@@ -97,11 +97,16 @@ class CallResult(Record, frozen=True):
 
 
 class CheckResult(Record, frozen=True):
-    """What a task's own check says of a state, and what the check read."""
+    """What a task's own check says of a state, and what the check read: nothing where it gave no answer."""
 
     result: Result
     detail: str = ""
     reads: tuple[Reads, ...] = ("state",)
+
+    @property
+    def withholds(self) -> bool:
+        """Whether the check looked and does not accept what it saw, be it that the run is not at its end yet."""
+        return self.result in ("failed", "partial") or (self.result == "unknown" and bool(self.reads))
 
 
 class Fault(NamedTuple):
