@@ -241,7 +241,9 @@ UNCHECKED: dict[str, Reason] = {
     "reference": Reason("The tool's schema refers to something outside of itself.", "Write the definition into it."),
     "endless": Reason("The tool's schema refers to itself without end.", "Mend the tool list of the log."),
     "too_large": Reason("The schema or the arguments are too large to be checked.", "None: the call stays unchecked."),
-    "slow_pattern": Reason("A pattern of the schema could run for too long.", "Write it shorter and without repeated groups."),
+    "slow_pattern": Reason(
+        "A pattern of the schema could run for too long.", "Write it shorter and without repeated groups."
+    ),
 }
 
 UNPROBED: dict[str, Reason] = {
