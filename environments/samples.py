@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from environments.protocol import Examples
+from environments.protocol import Examples, StartError
 from schemas.canonical import raw
 from schemas.objects import ToolSpec
 from schemas.trajectory import ToolCall
@@ -94,8 +94,22 @@ class Sampler:
 
 
 def given(examples: Examples) -> tuple[ToolCall, ...]:
-    """Examples as calls."""
-    return tuple(make_call(number, tool, arguments) for number, (tool, arguments) in enumerate(examples))
+    """Examples as calls. Raises StartError for what is no pair of a tool's name and arguments that are JSON."""
+    return tuple(_example(number, example) for number, example in enumerate(examples))
+
+
+def _example(number: int, example: object) -> ToolCall:
+    match example:
+        case (str(tool), Mapping() as arguments):
+            try:
+                return make_call(number, tool, arguments)
+            except (TypeError, ValueError) as error:
+                raise StartError(
+                    f"examples[{number}], a call of {tool!r}: its arguments are no JSON: {error}"
+                ) from None
+    raise StartError(
+        f"examples[{number}] is {example!r:.80}; give a tool's name and its arguments, as in ('book', {{'sku': 'A17'}})"
+    )
 
 
 def make_call(number: int, tool: str, arguments: Mapping[str, Any]) -> ToolCall:

@@ -1,7 +1,11 @@
+from typing import Any
+
 import msgspec
+import pytest
 from jsonschema import Draft202012Validator
 
-from environments.samples import Sampler
+from environments.protocol import StartError
+from environments.samples import Sampler, given
 from schemas.canonical import raw
 from schemas.objects import ToolSpec
 
@@ -46,3 +50,18 @@ def test_what_answers_hold_under_the_same_name_is_tried() -> None:
 def test_a_schema_that_refers_to_itself_comes_to_an_end() -> None:
     endless = {"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]}
     assert Sampler(0).arguments(ToolSpec("t", "", raw(endless)))
+
+
+@pytest.mark.parametrize(
+    ("example", "why"),
+    [
+        (("t", 5), "is ('t', 5); give a tool's name and its arguments"),
+        ("t", "is 't'; give a tool's name and its arguments"),
+        (("t", {"sku": object()}), "of 't': its arguments are no JSON"),
+    ],
+)
+def test_an_example_that_is_no_call_is_named(example: Any, why: str) -> None:
+    with pytest.raises(StartError) as caught:
+        given([("t", {"sku": "A17"}), example])
+    assert "examples[1]" in str(caught.value)
+    assert why in str(caught.value)
