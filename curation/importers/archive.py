@@ -67,7 +67,7 @@ class Archive:
     def entries(self) -> Iterator[Entry]:
         """The members in the order of the archive's directory, the last one of each name."""
         latest = {info.filename: info for info in self._zip.infolist()}
-        return (Entry(name, info.header_offset, info) for name, info in latest.items() if not info.is_dir())
+        return (Entry(name, info.header_offset, info) for name, info in latest.items() if not name.endswith("/"))
 
     def read(self, entry: Entry, limit: int) -> bytes | None:
         """The bytes of a member, None where there are more than ``limit``. Raises ArchiveError for one that leads
@@ -107,7 +107,7 @@ class Archive:
 def _refuse(info: ZipInfo) -> None:
     name, shown = info.orig_filename, _shown(info.filename)
     steps = name.replace("\\", "/").split("/")
-    outside = name.startswith(("/", "\\")) or ".." in steps or ":" in steps[0] or not name.isprintable()
+    outside = not name or name.startswith(("/", "\\")) or ".." in steps or ":" in steps[0] or not name.isprintable()
     if outside or len(name) > MAX_NAME:
         raise ArchiveError(f"member {shown} leads outside or has no plain name of up to {MAX_NAME} characters")
     mode = info.external_attr >> 16

@@ -8,6 +8,7 @@ from curation.clocks import iso_time
 
 _DIGITS = 20  # of an integer of 64 bits
 MAX_NESTING = 8  # containers around spans
+MAX_LEVELS = 40  # of what dotted keys say
 _CONTAINERS = ("resourceSpans", "scopeSpans", "instrumentationLibrarySpans", "spans", "data", "batches")
 _RECORDS = ("resourceLogs", "scopeLogs", "logRecords")
 _MARKS = ("gen_ai.", "ai.", "openinference.", "llm.")
@@ -56,7 +57,7 @@ def nest(attributes: Mapping[str, Any], prefix: str) -> Any:
         if key == prefix:
             return _listed(value)
         if key.startswith(prefix + "."):
-            _put(tree, key[len(prefix) + 1 :].split("."), value)
+            _put(tree, key[len(prefix) + 1 :].split(".", MAX_LEVELS), value)
     if not tree and prefix.partition(".")[0] in attributes:
         tree = attributes
         for name in prefix.split("."):
@@ -78,19 +79,24 @@ def _put(tree: dict[str, Any], path: list[str], value: Any) -> None:
     tree[path[-1]] = value
 
 
-def _listed(tree: Any) -> Any:
-    """Objects whose keys are all numbers as lists, in the order of the numbers; dotted keys inside as objects."""
+def _listed(tree: Any, depth: int = 0) -> Any:
+    """Objects whose keys are all numbers as lists, in the order of the numbers; dotted keys inside as objects.
+
+    Below the deepest level that is looked into, everything stays as it is.
+    """
+    if depth > MAX_LEVELS:
+        return tree
     if isinstance(tree, list):
-        return [_listed(each) for each in tree]
+        return [_listed(each, depth + 1) for each in tree]
     if not isinstance(tree, dict):
         return tree
     if any("." in key for key in tree):
         flat, tree = tree, {}
         for key, value in flat.items():
-            _put(tree, key.split("."), value)
+            _put(tree, key.split(".", MAX_LEVELS), value)
     if tree and all(key.isdecimal() and len(key) < 8 for key in tree):
-        return [_listed(tree[key]) for key in sorted(tree, key=int)]
-    return {key: _listed(value) for key, value in tree.items()}
+        return [_listed(tree[key], depth + 1) for key in sorted(tree, key=int)]
+    return {key: _listed(value, depth + 1) for key, value in tree.items()}
 
 
 def _is_span(item: Mapping[str, Any]) -> bool:
