@@ -196,7 +196,7 @@ def _respond(
     try:
         response = policy.respond(tuple(replace(item, raw=None, extra=UNSET) for item in messages), tools)
         return response, message_of(response, len(messages), title(policy))
-    except Exception as error:  # the user's code may raise anything
+    except (Exception, SystemExit, GeneratorExit) as error:  # the user's code may raise anything, and leave by it
         return Ending("policy_error", f"{title(policy)}: {type(error).__name__}: {error}")
 
 

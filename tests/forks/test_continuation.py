@@ -23,7 +23,7 @@ from environments.blobs import MemoryBlobs
 from schemas.canonical import raw
 from schemas.reasons import CONTINUATION
 from schemas.trajectory import Author, Budget, Conditions, Trajectory, Usage, text_of, trajectory_id
-from tests.forks.players import Broken, Curious, Echo, Once, Restless
+from tests.forks.players import Broken, Curious, Echo, Leaves, Once, Restless
 from tests.forks.test_undo import LOOK, REQUEST, RIGHT, SENT_WRONG, WRONG
 from tests.records import Call, record
 
@@ -213,6 +213,7 @@ def test_a_script_or_a_policy_speaks_for_the_user(go_on: GoOn) -> None:
     ("turns", "code", "texts"),
     [
         ((Broken,), "policy_error", []),
+        ((Leaves,), "policy_error", []),
         ((Made("get_stock", {"sku": float("nan")}),), "policy_error", []),
         ((), "silent", []),
         ((Made("list_it", {}), "Well."), "final", ["list_it", '{"error":"unknown_tool","tool":"list_it"}', "Well."]),
@@ -220,7 +221,7 @@ def test_a_script_or_a_policy_speaks_for_the_user(go_on: GoOn) -> None:
     ],
 )
 def test_what_a_policy_does_is_answered_or_ends_it(turns: Any, code: str, texts: list[str], go_on: GoOn) -> None:
-    going = go_on(Broken if turns == (Broken,) else script(*turns))
+    going = go_on(turns[0] if turns in ((Broken,), (Leaves,)) else script(*turns))
     assert (going[1].ending.code, added(going)) == (code, texts)
     assert code in CONTINUATION
 
