@@ -32,7 +32,8 @@ class Known(NamedTuple):
 
 def attempt_ids(store: Store) -> list[str]:
     """The live records by task and attempt."""
-    ids: list[str] = store.sql(f"SELECT trajectory_id FROM attempts a WHERE NOT erased ORDER BY {_ORDER}")["trajectory_id"].to_pylist()
+    rows = store.sql(f"SELECT trajectory_id FROM attempts a WHERE NOT erased ORDER BY {_ORDER}")
+    ids: list[str] = rows["trajectory_id"].to_pylist()
     return ids
 
 
