@@ -200,7 +200,8 @@ class _Runs:
         for node in range(1, len(self.parents)):
             nearest[node] = node if node in self.ended else nearest[self.parents[node]]
         children: dict[int, list[int]] = defaultdict(list)
-        starts, tried = [], set[int]()
+        starts: list[int] = []
+        tried: set[int] = set()
         for position, call in enumerate(self.calls):
             if not call.ends and (self.inner[call.request] or call.request in tried):
                 self.retried.append(position)

@@ -142,9 +142,10 @@ def _body(value: Any) -> Any:
 
 def _answers(answer: Any) -> tuple[list[list[dict[str, Any]]], str | None]:
     """The alternative answers of a response, and why the first ended."""
-    match answer:
+    body: Any = answer
+    match body:
         case str() if answer:
-            return [[{"role": "assistant", "content": answer}]], None
+            return [[{"role": "assistant", "content": body}]], None
         case {"choices": [*listed]}:
             choices = [choice for choice in listed if isinstance(choice, dict)]
             messages = [choice["message"] for choice in choices if isinstance(choice.get("message"), dict)]
@@ -159,8 +160,8 @@ def _answers(answer: Any) -> tuple[list[list[dict[str, Any]]], str | None]:
             finish = rest.get("finish_reason")
             return [[_assistant(message)]], finish if isinstance(finish, str) else None
         case {"role": "assistant"}:
-            finish = answer.get("finish_reason")
-            return [[_assistant(answer)]], finish if isinstance(finish, str) else None
+            finish = body.get("finish_reason")
+            return [[_assistant(body)]], finish if isinstance(finish, str) else None
         case {"status": str(status)} if status in ("cancelled", "incomplete"):
             return [], status
         case _:

@@ -65,7 +65,7 @@ class Who(NamedTuple):
     """What is known of a run beside its calls: the names of the attempt, facts about it, and an error that ended it."""
 
     run: str | None = None
-    index: int | None = None
+    nth: int | None = None
     rule: str = ""
     task: Task = Task()
     agent: str | None = None
@@ -144,7 +144,7 @@ def read_run(run: Run, calls: Mapping[int, ModelCall], who: Who, data: bytes, pi
     trajectory = Trajectory(
         messages,
         task=who.task,
-        attempt=None if who.run is None and who.index is None else Attempt(who.run, who.index),
+        attempt=None if who.run is None and who.nth is None else Attempt(who.run, who.nth),
         conditions=Conditions(
             tools=None if tools is None else tools.id,
             model=_same(call.model for call in chain),
@@ -161,7 +161,7 @@ def read_run(run: Run, calls: Mapping[int, ModelCall], who: Who, data: bytes, pi
         data,
         piece.place,
         piece.offset,
-        key=who.run if not who.index else f"{who.run}#{who.index}",
+        key=who.run if not who.nth else f"{who.run}#{who.nth}",
         objects=(*aside.objects, tools) if tools else tuple(aside.objects),
         facts=(Fact("stop", stop, "rule", who.rule), *who.facts, *aside.clocks(messages)),
         replaced=aside.replaced,

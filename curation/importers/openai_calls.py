@@ -158,7 +158,7 @@ def _build(_: Any, data: bytes, piece: Slice, __: int) -> Parsed | list[Item]:
     branch = about["branch"]
     who = Who(
         run=about["name"],
-        index=run.number or None,
+        nth=run.number or None,
         rule=STOP_RULE,
         facts=() if branch is None else (branched_from(*branch),),
         part=None if run.calls else f"answer {run.choice}",

@@ -113,7 +113,8 @@ def _with_system(value: Mapping[str, Any], messages: list[Any]) -> list[dict[str
 
 def _call(part: Mapping[str, Any]) -> dict[str, Any]:
     """A call; its arguments are kept as text where they are text, else as the object they are."""
-    function = part.get("function") if isinstance(part.get("function"), dict) else part
+    inner = part.get("function")
+    function: Mapping[str, Any] = inner if isinstance(inner, dict) else part
     named = function.get("name", part.get("toolName"))
     known = {"name": named if isinstance(named, str) else ""}
     for key in ("arguments", "args", "input"):

@@ -58,11 +58,12 @@ def nest(attributes: Mapping[str, Any], prefix: str) -> Any:
             return _listed(value)
         if key.startswith(prefix + "."):
             _put(tree, key[len(prefix) + 1 :].split(".", MAX_LEVELS), value)
-    if not tree and prefix.partition(".")[0] in attributes:
-        tree = attributes
-        for name in prefix.split("."):
-            tree = tree.get(name) if isinstance(tree, dict) else None  # type: ignore[assignment]
-    return _listed(tree) if tree else None
+    if tree or prefix.partition(".")[0] not in attributes:
+        return _listed(tree) if tree else None
+    nested: Any = attributes
+    for name in prefix.split("."):
+        nested = nested.get(name) if isinstance(nested, Mapping) else None
+    return _listed(nested) if nested else None
 
 
 def listed(value: Any) -> list[Any]:
@@ -119,7 +120,9 @@ def _is_bare(item: Mapping[str, Any]) -> bool:
 
 
 def _span(item: Mapping[str, Any]) -> Span:
-    context = next((item[key] for key in ("spanContext", "context") if isinstance(item.get(key), dict)), {})
+    context: dict[str, Any] = next(
+        (item[key] for key in ("spanContext", "context") if isinstance(item.get(key), dict)), {}
+    )
     places = (item, context)
     start = next((item[key] for key in ("startTimeUnixNano", "startTime", "start_time") if key in item), None)
     seconds = _seconds(start)
@@ -216,8 +219,9 @@ def _seconds(value: Any) -> float:
             return 0.0
         time = datetime.fromisoformat(text)
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-    if type(value) in (int, float):
-        return float(value) / (1e9 if value > 1e17 else 1e6 if value > 1e14 else 1e3 if value > 1e11 else 1)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        number = float(value)
+        return number / (1e9 if value > 1e17 else 1e6 if value > 1e14 else 1e3 if value > 1e11 else 1)
     return 0.0
 
 

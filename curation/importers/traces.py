@@ -155,7 +155,7 @@ def _runs(
             branch = branched_from(f"{label}#{parent}" if parent else label, run.branch.message)
         who = Who(
             run=trace.name,
-            index=number or None,
+            nth=number or None,
             rule=rule,
             agent=trace.agent,
             facts=() if branch is None else (branch,),

@@ -11,6 +11,7 @@ from builders import first_action
 from builders.candidate import Candidate, Facts, Subject, Target
 from builders.checks import failures
 from curation.diagnosis.derivation import derives
+from curation.masking import Mask
 from schemas.canonical import encode, raw
 from schemas.statements import Execution, Verification
 from schemas.trajectory import (
@@ -92,7 +93,7 @@ def test_no_word_of_what_came_later_is_in_a_row(
     respelled = right != wrong and not known and derives({"sku": right}, past(" ".join(answer)))
     assert ("feedback_leaked" in refused) == bool(leaked or respelled)
     if not refused:
-        _, row = first_action.render(candidate)
+        _, row = first_action.render(candidate, Mask({}))
         assert all(f'"{word}"'.encode() not in row for word in later - known)
 
 

@@ -41,7 +41,7 @@ def nap(state: State) -> bool:
 
 
 def draw(state: State) -> float:
-    return random.random()  # noqa: S311
+    return random.random()
 
 
 def draw_numpy(state: State) -> float:

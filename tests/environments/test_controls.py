@@ -117,7 +117,7 @@ def test_the_chance_of_a_closed_world_is_forgotten() -> None:
     chance, first = Chance(7), []
     for number in (1, 1, 2):
         chance.turn_to(number)
-        first.append(random.random())  # noqa: S311
+        first.append(random.random())
         chance.forget(number)
     assert len(set(first)) == 1
 

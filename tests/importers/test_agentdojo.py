@@ -157,7 +157,8 @@ def test_the_time_of_the_evaluation_is_that_of_the_calls(tmp_path: Path, runs: l
     made = call("get_balance")
     said = facts(read(tmp_path, run(ask(made), answer(made, "10"), say("Ten."))))
     assert said["clocks"] == '{"0":"2025-01-02T03:04:05"}'
-    for unknown in (None, "once", 7, {}):
+    times: tuple[Any, ...] = (None, "once", 7, {})
+    for unknown in times:
         assert "clocks" not in facts(read(tmp_path, run(ask(made), evaluation_timestamp=unknown)))
     timed = [parsed for parsed in of(runs, LLAMA) if calls(parsed.trajectory)]
     assert [parsed for parsed in runs if "clocks" in facts(parsed)] == timed
