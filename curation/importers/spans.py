@@ -211,7 +211,7 @@ def _error(status: Any, code: Any, words: Any, events: tuple[tuple[str, Mapping[
 def _seconds(value: Any) -> float:
     """A time for putting spans in order: ISO text, [seconds, nanoseconds], or seconds to nanoseconds since 1970."""
     if isinstance(value, list) and len(value) == 2 and all(type(each) in (int, float) for each in value):
-        return float(value[0]) + value[1] / 1e9
+        return float(value[0]) + float(value[1]) / 1e9
     if isinstance(value, str) and value.isdecimal() and len(value) <= _DIGITS:
         value = int(value)
     if isinstance(value, str):
