@@ -141,8 +141,9 @@ def _sessions(runs: Runs, worlds: Sequence[Environment | Worker]) -> float:
 def _workers(runs: Runs, names: Sequence[str]) -> tuple[float, float]:
     with ExitStack() as stack:
         worlds = {name: stack.enter_context(open_worlds(name, processes=1))[0] for name in set(names)}
-        for name in worlds:  # loads the package
-            worlds[name].open(runs[names.index(name)].task, MemoryBlobs()).close()
+        for name, world in worlds.items():  # loads the package
+            for process in (world.worker, *world.witnesses[:2]):
+                process.open(runs[names.index(name)].task, MemoryBlobs()).close()
         worker = _sessions(runs, [worlds[name].worker for name in names])
         began = time.perf_counter()
         for run, name in zip(runs, names, strict=True):
