@@ -17,12 +17,13 @@ from curation.clocks import iso_time
 from curation.importers.agentdojo_dialects import dialect_of, in_original
 from curation.importers.agentdojo_messages import MessageShape, read_messages
 from curation.importers.aside import Aside
+from curation.importers.extra import kept_known
 from curation.importers.face import Fact, Importer, Parsed, RefusedError, Slice
 from curation.importers.heads import head_value
 from curation.importers.json_value import read_value
 from schemas import canonical
 from schemas.statements import Stop
-from schemas.trajectory import Attempt, Conditions, Json, Message, Task, Trajectory
+from schemas.trajectory import Attempt, Conditions, Message, Task, Trajectory
 
 STOP_RULE = "agentdojo.stop@2"
 BUDGET_RULE = "agentdojo.max_iters=15@1"
@@ -90,7 +91,7 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
         attempt=Attempt(run.pipeline_name if run.run_id is None else run.run_id),
         conditions=Conditions(seed=run.seed, agent=run.pipeline_name, environment=_environment(run)),
         stop_text=run.error,
-        extra=_kept({"security": run.security, "agentdojo_package_version": run.agentdojo_package_version}),
+        extra=kept_known({"security": run.security, "agentdojo_package_version": run.agentdojo_package_version}),
     )
     return Parsed(
         trajectory,
@@ -152,11 +153,6 @@ def _steps(messages: tuple[Message, ...]) -> int:
 
 def _skipped(run: _Run) -> bool:
     return run.error is not None and run.error.startswith(_SKIPPED)
-
-
-def _kept(values: dict[str, Any]) -> Json:
-    known = {name: value for name, value in values.items() if value is not None}
-    return canonical.raw(known) if known else UNSET
 
 
 IMPORTER = Importer("agentdojo", "1", sniff, read_value, _build)

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
-from msgspec import UNSET
 
 from curation.importers.aside import Aside
+from curation.importers.extra import kept
 from curation.importers.face import RefusedError
 from curation.importers.links import Links
 from schemas import canonical
 from schemas.objects import make_object
-from schemas.trajectory import Answers, Json, Message, MessageError, Part, Role, ToolCall, call_uid
+from schemas.trajectory import Answers, Message, MessageError, Part, Role, ToolCall, call_uid
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _CALL_KEYS = frozenset(("function", "args", "id"))
@@ -66,7 +66,7 @@ def read_messages(
         else:
             calls = _calls(entry, shape, index, extra, aside) if role == "assistant" else ()
             links.open(calls)
-            messages.append(Message(role, said.content, said.reasoning, calls, hidden=said.hidden, extra=_kept(extra)))
+            messages.append(Message(role, said.content, said.reasoning, calls, hidden=said.hidden, extra=kept(extra)))
     if links.repeated:
         aside.warnings.append("repeated_call_id")
     return tuple(messages)
@@ -104,7 +104,7 @@ def _answer(shape: MessageShape, said: _Said, links: Links, extra: dict[str, Any
         extra["tool_call"] = msgspec.to_builtins(repeated)
     answers = None if found is None else Answers(found[0].uid, found[1])
     error = None if shape.error is None else MessageError(shape.error, origin="tool")
-    return Message("tool", said.content, answers=answers, error=error, extra=_kept(extra))
+    return Message("tool", said.content, answers=answers, error=error, extra=kept(extra))
 
 
 def _said(role: Role, content: str | list[Any] | None, extra: dict[str, Any], aside: Aside) -> _Said:
@@ -143,7 +143,3 @@ def _said(role: Role, content: str | list[Any] | None, extra: dict[str, Any], as
             return _Said(text, reasoning, hidden)
         case _:
             return _Said(tuple(parts), reasoning, hidden)
-
-
-def _kept(extra: dict[str, Any]) -> Json:
-    return canonical.raw(extra) if extra else UNSET

@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from curation.importers.aside import Aside
 from curation.importers.atif_block import BLOCK, Block, facts_of_block, restore_trajectory
 from curation.importers.atif_steps import StepShape, read_steps
 from curation.importers.beside import find_beside, pack, unpack
+from curation.importers.extra import kept_known
 from curation.importers.face import MAX_RECORD_BYTES, Fact, Importer, Item, Parsed, RefusedError, Slice
 from curation.importers.heads import head_value
 from curation.importers.json_value import read_value
 from curation.importers.session_lines import branched_from
 from schemas import canonical
 from schemas.objects import make_object, tools_object
-from schemas.trajectory import Attempt, Conditions, Json, Message, Trajectory, Usage
+from schemas.trajectory import Attempt, Conditions, Message, Trajectory, Usage
 
 FILLS: Mapping[str, str] = {
     "task": "side file",
@@ -255,7 +255,7 @@ def _native(
         usage=None
         if spent is None
         else Usage(spent.total_prompt_tokens, spent.total_completion_tokens, spent.total_cost_usd),
-        extra=_kept(extra),
+        extra=kept_known(extra),
     )
 
 
@@ -278,11 +278,6 @@ def _block(document: Document) -> Block | None:
         return msgspec.convert(document.extra[BLOCK], Block)
     except msgspec.ValidationError as error:
         raise RefusedError("not_a_record", f"$.extra.{BLOCK}: {error}") from None
-
-
-def _kept(values: dict[str, Any]) -> Json:
-    known = {name: value for name, value in values.items() if value is not None}
-    return canonical.raw(known) if known else UNSET
 
 
 IMPORTER = Importer("atif", "1", sniff, slices, _build, claims=claims)

@@ -7,16 +7,16 @@ field for (metrics, the step's model, extra) stays beside it under its own name.
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from curation.clocks import iso_time
 from curation.importers.aside import Aside
 from curation.importers.atif_block import BLOCK, restore_call, restore_message
+from curation.importers.extra import kept
 from curation.importers.face import RefusedError
 from curation.importers.links import Links
 from schemas import canonical
 from schemas.objects import make_object
-from schemas.trajectory import Answers, Json, MatchedBy, Message, Part, Role, ToolCall, call_uid
+from schemas.trajectory import Answers, MatchedBy, Message, Part, Role, ToolCall, call_uid
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "agent": "assistant"}
 _STEP = frozenset(
@@ -117,7 +117,7 @@ def _add_step(
         step.reasoning_content,
         tuple(calls),
         copied=bool(step.is_copied_context),
-        extra=_kept(extra),
+        extra=kept(extra),
     )
     messages.append(restore_message(message, block, messages))
     return message.tool_calls
@@ -148,7 +148,7 @@ def _add_results(
             _content(result.content, aside),
             answers=answers,
             copied=bool(step.is_copied_context),
-            extra=_kept(extra),
+            extra=kept(extra),
         )
         messages.append(restore_message(message, block, messages))
         if messages[-1].answers is None:
@@ -190,7 +190,3 @@ def _block(extra: dict[str, Any]) -> dict[str, Any] | None:
         del extra["extra"]
     block: dict[str, Any] = inner[BLOCK]
     return block
-
-
-def _kept(extra: dict[str, Any]) -> Json:
-    return canonical.raw(extra) if extra else UNSET

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import UNSET
-
 from curation.importers import agentdojo, arrow_rows, mini_swe_agent
 from curation.importers.aside import Aside
+from curation.importers.extra import kept
 from curation.importers.face import MAX_RECORD_BYTES, Fact, Importer, Parsed, RefusedError, Slice
 from curation.importers.gathered import keep_bytes, read_pieces
 from curation.importers.heads import head_value, head_values
@@ -181,7 +180,7 @@ def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
 
 def _kept(row: Mapping[str, Any]) -> Json:
     known = {name: row[name] for name in _KEPT if row.get(name) is not None}
-    return canonical.raw(known) if known else UNSET
+    return kept(known)
 
 
 def _is_row(value: Any) -> bool:

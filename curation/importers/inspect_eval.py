@@ -13,6 +13,8 @@ import msgspec
 from msgspec import UNSET
 
 from curation.importers.aside import Aside
+from curation.importers.context import read_context
+from curation.importers.extra import kept
 from curation.importers.face import Fact, Importer, Parsed, RefusedError, Slice
 from curation.importers.heads import head_value
 from curation.importers.inspect_messages import Sample, Turn, read_events, read_sample, usage_of
@@ -21,7 +23,7 @@ from schemas import canonical
 from schemas.objects import Object, tools_object
 from schemas.side_file import Index
 from schemas.statements import Result, Stop
-from schemas.trajectory import Attempt, Budget, Conditions, Json, Task, Trajectory, Usage
+from schemas.trajectory import Attempt, Budget, Conditions, Task, Trajectory, Usage
 
 STOP_RULE = "inspect.stop@1"
 NUMBER_RULE = "inspect.number@1"
@@ -137,7 +139,7 @@ def _parse(data: bytes) -> tuple[Any, int]:
 
 
 def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
-    header = _read_header(piece.context)
+    header = read_context(piece.context, _Header, "the header of the log")
     try:
         sample = msgspec.convert(record, _Sample)
     except msgspec.ValidationError as error:
@@ -162,7 +164,7 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
             tools=None if tools is None else tools.id,
             budget=_budget(spec.config or {}, sample),
             model=spec.model,
-            sampling=_kept({name: value for name in _SAMPLING if (value := _set_alike(events, name)) is not None}),
+            sampling=kept({name: value for name in _SAMPLING if (value := _set_alike(events, name)) is not None}),
             seed=seed if type(seed := _set_alike(events, "seed")) is int else None,
             agent=spec.solver or _solvers(header.plan),
             environment=_environment(spec),
@@ -187,17 +189,6 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
         replaced=aside.replaced,
         warnings=aside.codes(),
     )
-
-
-def _read_header(context: bytes) -> _Header:
-    value, _ = canonical.parse(context)
-    try:
-        header = msgspec.convert(value, _Header)
-    except msgspec.ValidationError as error:
-        raise RefusedError("not_a_record", f"the header of the log: {error}") from None
-    if header.refused is not None:
-        raise RefusedError(*header.refused)
-    return header
 
 
 def _task(spec: _Spec, sample: _Sample) -> Task:
@@ -346,10 +337,6 @@ def _stop_text(sample: _Sample) -> str | None:
         message = sample.error.get("message")
         return message if isinstance(message, str) else canonical.encode(sample.error).decode()
     return None if sample.limit is None else canonical.encode(sample.limit).decode()
-
-
-def _kept(values: dict[str, Any]) -> Json:
-    return canonical.raw(values) if values else UNSET
 
 
 IMPORTER = Importer("inspect", "1", sniff, read_slices, _build, _parse)

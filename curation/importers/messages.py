@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from curation.clocks import logged_time
 from curation.importers.aside import Aside
 from curation.importers.calls import CallShape, FunctionShape, read_call
+from curation.importers.extra import kept
 from curation.importers.face import RefusedError
 from curation.importers.links import Links
-from schemas.canonical import encode, raw
+from schemas.canonical import encode
 from schemas.objects import make_object
-from schemas.trajectory import Answers, Json, Message, MessageError, Part, Role, ToolCall, call_uid
+from schemas.trajectory import Answers, Message, MessageError, Part, Role, ToolCall, call_uid
 
 CLOCKS = frozenset(("timestamp", "time", "created", "created_at", "updated_at", "start_time", "end_time", "duration"))
 
@@ -88,11 +88,11 @@ def read_messages(
                 if not CLOCKS.isdisjoint(entry) and (time := logged_time(entry)) is not None:
                     aside.times[index] = time
             reasoning = _reasoning(shape, extra)
-            message = Message(role, content, reasoning, calls, extra=_kept(extra))
+            message = Message(role, content, reasoning, calls, extra=kept(extra))
         elif role == "tool":
             message = _answer(shape, content, links, extra, aside)
         else:
-            message = Message(role, content, extra=_kept(extra))
+            message = Message(role, content, extra=kept(extra))
         messages.append(message)
     if links.repeated:
         aside.warnings.append("repeated_call_id")
@@ -134,7 +134,7 @@ def _answer(
     if shape.name is not None and (call is None or call.name != shape.name):
         extra["name"] = shape.name
     error = _error(shape, extra) if shape.is_error or shape.error is not None else None
-    return Message("tool", content, answers=answers, error=error, extra=_kept(extra))
+    return Message("tool", content, answers=answers, error=error, extra=kept(extra))
 
 
 def _error(shape: MessageShape, extra: dict[str, Any]) -> MessageError | None:
@@ -198,7 +198,3 @@ def _unmodelled(entry: dict[str, Any], modelled: frozenset[str]) -> dict[str, An
     return {
         key: value for key, value in entry.items() if key not in modelled and key not in CLOCKS and value is not None
     }
-
-
-def _kept(extra: dict[str, Any]) -> Json:
-    return raw(extra) if extra else UNSET

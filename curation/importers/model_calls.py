@@ -5,18 +5,18 @@ from hashlib import blake2b
 from typing import Any, NamedTuple, cast
 
 import msgspec
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from curation.importers.aside import Aside
 from curation.importers.call_tree import CallPath, Run
+from curation.importers.extra import kept
 from curation.importers.face import Fact, Parsed, RefusedError, Slice
 from curation.importers.messages import MessageShape, read_messages
 from curation.importers.response_items import HIDDEN
-from schemas.canonical import encode, raw
+from schemas.canonical import encode
 from schemas.objects import Object, tools_object
 from schemas.statements import Stop
-from schemas.trajectory import Attempt, Conditions, Json, Message, Task, Trajectory, Usage
+from schemas.trajectory import Attempt, Conditions, Message, Task, Trajectory, Usage
 
 _ROLES = {"developer": "system", "function": "tool"}
 _STOPS: dict[str, Stop] = {
@@ -148,13 +148,13 @@ def read_run(run: Run, calls: Mapping[int, ModelCall], who: Who, data: bytes, pi
         conditions=Conditions(
             tools=None if tools is None else tools.id,
             model=_same(call.model for call in chain),
-            sampling=_kept(_same(call.sampling for call in chain) or {}),
+            sampling=kept(_same(call.sampling for call in chain) or {}),
             seed=_same(call.seed for call in chain),
             agent=who.agent,
         ),
         stop_text=stop_text,
         usage=_usage([calls[each] for each in sorted({*run.calls, *run.failed}) if each in calls], whole=whole),
-        extra=_kept({"failed_requests": len(failed)} if failed else {}),
+        extra=kept({"failed_requests": len(failed)} if failed else {}),
     )
     return Parsed(
         trajectory,
@@ -241,7 +241,3 @@ def _function(function: Any) -> tuple[Any, Any]:
         return "", function
     arguments = function.get("arguments")
     return function.get("name"), arguments if isinstance(arguments, str) else encode(arguments).decode()
-
-
-def _kept(values: Mapping[str, Any]) -> Json:
-    return raw(dict(values)) if values else UNSET

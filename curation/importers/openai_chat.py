@@ -8,19 +8,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from curation.clocks import logged_time
 from curation.importers.agentdojo import is_run
 from curation.importers.aside import Aside
 from curation.importers.attempt_keys import INLINE_KEYS, facts_of, identify, inline_keys
+from curation.importers.extra import kept
 from curation.importers.face import Importer, Parsed, RefusedError, Slice
 from curation.importers.heads import head_values
 from curation.importers.lines import read_lines
 from curation.importers.messages import CLOCKS, MessageShape, read_messages
 from schemas import canonical
 from schemas.objects import Object, tools_object
-from schemas.trajectory import Attempt, Conditions, Json, Trajectory, Usage
+from schemas.trajectory import Attempt, Conditions, Trajectory, Usage
 
 FILLS: Mapping[str, str] = {
     "task": "side file",
@@ -99,12 +99,12 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
         conditions=Conditions(
             tools=None if tools is None else tools.id,
             model=chat.model,
-            sampling=_kept({name: record[name] for name in _SAMPLING if record.get(name) is not None}),
+            sampling=kept({name: record[name] for name in _SAMPLING if record.get(name) is not None}),
             seed=chat.seed,
         ),
         stop_text=_stop_text(chat.error),
         usage=None if chat.usage is None else Usage(*msgspec.structs.astuple(chat.usage)),
-        extra=_kept({name: value for name, value in record.items() if name not in _BESIDE and value is not None}),
+        extra=kept({name: value for name, value in record.items() if name not in _BESIDE and value is not None}),
     )
     return Parsed(
         identify(trajectory, side),
@@ -136,10 +136,6 @@ def _tools(chat: _Chat) -> Object | None:
 
 def _stop_text(error: Any) -> str | None:
     return error if error is None or isinstance(error, str) else canonical.encode(error).decode()
-
-
-def _kept(values: dict[str, Any]) -> Json:
-    return canonical.raw(values) if values else UNSET
 
 
 def _is_chat(value: Any) -> bool:

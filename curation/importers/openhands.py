@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from curation.importers.aside import Aside
+from curation.importers.extra import kept_known
 from curation.importers.face import MAX_RECORD_BYTES, Fact, Importer, Parsed, RefusedError, Slice
 from curation.importers.heads import head_value, head_values
 from curation.importers.json_value import read_value
 from curation.importers.lines import BOM, read_lines
 from curation.importers.openhands_events import HARNESS, Events, read_events
-from schemas import canonical
 from schemas.objects import tools_object
 from schemas.statements import Stop
 from schemas.trajectory import Budget, Conditions, Json, Message, Task, Trajectory, Usage
@@ -191,7 +190,7 @@ def _task(run: _Run) -> Task:
     return Task(
         None if run.metadata is None else run.metadata.dataset,
         None if run.instance_id is None else str(run.instance_id),
-        parameters=_kept(start),
+        parameters=kept_known(start),
     )
 
 
@@ -204,7 +203,7 @@ def _conditions(run: _Run, events: Events, tools: str | None) -> Conditions:
         tools=tools,
         budget=None if steps is None else Budget(steps=steps),
         model=llm.model,
-        sampling=_kept({name: getattr(llm, name) for name in _SAMPLING}),
+        sampling=kept_known({name: getattr(llm, name) for name in _SAMPLING}),
         seed=llm.seed,
         agent=agent if events.version is None else f"{agent}@{events.version}",
     )
@@ -250,12 +249,7 @@ def _extra(record: dict[str, Any], run: _Run, events: Events) -> Json:
     if run.test_result is not None and run.test_result.git_patch:
         found["git_patch"] = run.test_result.git_patch
     found["recalled"] = events.recalled or None
-    return _kept(found)
-
-
-def _kept(values: dict[str, Any]) -> Json:
-    known = {name: value for name, value in values.items() if value is not None}
-    return canonical.raw(known) if known else UNSET
+    return kept_known(found)
 
 
 IMPORTER = Importer("openhands", "1", sniff, _slices, _build)

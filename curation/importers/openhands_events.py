@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
-from msgspec import UNSET
 
 from curation.clocks import iso_time
 from curation.importers.aside import Aside
 from curation.importers.calls import CallShape, read_call
+from curation.importers.extra import kept
 from schemas import canonical
 from schemas.objects import make_object
 from schemas.trajectory import Answers, Json, MatchedBy, Message, MessageError, Part, ToolCall, call_uid
@@ -293,4 +293,4 @@ def _text(value: Any) -> str | None:
 
 def _kept(values: dict[str, Any]) -> Json:
     known = {key: value for key, value in values.items() if key not in _PRIVATE and value is not None}
-    return canonical.raw(known) if known else UNSET
+    return kept(known)

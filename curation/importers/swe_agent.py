@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from curation.importers.aside import Aside
+from curation.importers.extra import kept
 from curation.importers.face import MAX_RECORD_BYTES, Fact, Importer, Parsed, RefusedError, Slice
 from curation.importers.heads import head_value
 from curation.importers.json_value import read_value
 from curation.importers.messages import MessageShape, read_messages
 from curation.importers.swe_agent_turns import Entry, Step, Turns, join, parsed_text
-from schemas import canonical
 from schemas.statements import Stop
 from schemas.trajectory import Budget, Conditions, Json, Message, Task, Trajectory, Usage
 
@@ -213,7 +212,7 @@ def _conditions(run: _Run, config: _Config, replayed: Any) -> Conditions:
     return Conditions(
         budget=None if budget == Budget() else budget,
         model=model.name,
-        sampling=_kept(sampling),
+        sampling=kept(sampling),
         agent="swe-agent" if version is None else f"swe-agent@{version}",
         environment=None if deployment is None else deployment.image,
     )
@@ -222,7 +221,7 @@ def _conditions(run: _Run, config: _Config, replayed: Any) -> Conditions:
 def _start(env: _Env) -> Json:
     """The repository and commit that the run started from, as far as the log says."""
     names = ("github_url", "repo_name", "path", "base_commit")
-    return _kept({name: env.repo[name] for name in names if env.repo.get(name) is not None} if env.repo else {})
+    return kept({name: env.repo[name] for name in names if env.repo.get(name) is not None} if env.repo else {})
 
 
 def _stop(status: str | None) -> Stop:
@@ -234,11 +233,7 @@ def _stop(status: str | None) -> Stop:
 def _extra(record: dict[str, Any], turns: Turns) -> Json:
     info = {key: value for key, value in record.get("info", {}).items() if key not in _NOT_KEPT and value is not None}
     found = {"environment": record.get("environment"), "info": info, "exit_message": turns.exit_message}
-    return _kept({name: value for name, value in found.items() if value})
-
-
-def _kept(values: dict[str, Any]) -> Json:
-    return canonical.raw(values) if values else UNSET
+    return kept({name: value for name, value in found.items() if value})
 
 
 IMPORTER = Importer("swe-agent", "1", sniff, _slices, _build)

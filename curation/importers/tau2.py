@@ -14,6 +14,8 @@ import msgspec
 from msgspec import UNSET
 
 from curation.importers.aside import Aside
+from curation.importers.context import read_context
+from curation.importers.extra import kept
 from curation.importers.face import MAX_RECORD_BYTES, Fact, Importer, Parsed, RefusedError, Slice
 from curation.importers.heads import head_value
 from curation.importers.json_members import read_members
@@ -23,7 +25,7 @@ from schemas import canonical
 from schemas.objects import Object, tools_object
 from schemas.side_file import Index
 from schemas.statements import Result, Stop
-from schemas.trajectory import Attempt, Budget, Conditions, Json, Task, Trajectory, Usage
+from schemas.trajectory import Attempt, Budget, Conditions, Task, Trajectory, Usage
 
 MAX_HEADER_BYTES = 64 * 2**20
 
@@ -248,7 +250,7 @@ def _parse(data: bytes) -> tuple[Any, int]:
 
 
 def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
-    context = _read_context(piece.context)
+    context = read_context(piece.context, _Context, "beside the simulation")
     try:
         run = msgspec.convert(record, _Simulation)
     except msgspec.ValidationError as error:
@@ -270,14 +272,14 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
             tools=None if tools is None else tools.id,
             budget=_budget(info),
             model=agent.llm,
-            sampling=_kept({name: value for name, value in (agent.llm_args or {}).items() if name in _SAMPLING}),
+            sampling=kept({name: value for name, value in (agent.llm_args or {}).items() if name in _SAMPLING}),
             seed=run.seed,
             agent=agent.implementation,
             environment=_environment(info),
         ),
         stop_text=run.termination_reason,
         usage=_usage(run),
-        extra=_kept({} if run.user_cost is None else {"user_cost": run.user_cost}),
+        extra=kept({} if run.user_cost is None else {"user_cost": run.user_cost}),
     )
     return Parsed(
         trajectory,
@@ -295,17 +297,6 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
         replaced=aside.replaced,
         warnings=aside.codes(),
     )
-
-
-def _read_context(data: bytes) -> _Context:
-    value, _ = canonical.parse(data)
-    try:
-        context = msgspec.convert(value, _Context)
-    except msgspec.ValidationError as error:
-        raise RefusedError("not_a_record", f"beside the simulation: {error}") from None
-    if context.refused is not None:
-        raise RefusedError(*context.refused)
-    return context
 
 
 def _task(run: _Simulation, context: _Context) -> Task:
@@ -385,10 +376,6 @@ def _strata(run: _Simulation, context: _Context) -> Iterator[Fact]:
     if gold is not None:
         value = f"{_MANY}+" if gold >= _MANY else str(gold)
         yield Fact("strata.gold_actions", value, "rule", GOLD_RULE, reads=("hidden_answer",))
-
-
-def _kept(values: dict[str, Any]) -> Json:
-    return canonical.raw(values) if values else UNSET
 
 
 IMPORTER = Importer("tau2", "1", sniff, read_slices, _build, _parse, claims)

@@ -17,12 +17,13 @@ from msgspec import UNSET
 from curation.clocks import iso_time
 from curation.importers.aside import Aside
 from curation.importers.calls import CallShape, FunctionShape, read_call
+from curation.importers.extra import kept
 from curation.importers.face import RefusedError
 from curation.importers.links import Links
 from curation.importers.written import written_arguments
 from schemas import canonical
 from schemas.objects import make_object
-from schemas.trajectory import Answers, Json, Message, MessageError, Part, Role, ToolCall, call_uid
+from schemas.trajectory import Answers, Message, MessageError, Part, Role, ToolCall, call_uid
 
 USER = "user_simulator"
 
@@ -121,7 +122,7 @@ def _said(role: Role, entry: Entry, calls: tuple[ToolCall, ...], extra: dict[str
         hidden = "reasoning"
     extra |= {name: value for name in ("ticks", "transcript") if (value := getattr(entry, name)) is not None}
     actor = USER if role == "user" else None
-    return Message(role, _content(entry, aside), reasoning, calls, actor=actor, hidden=hidden, extra=_kept(extra))
+    return Message(role, _content(entry, aside), reasoning, calls, actor=actor, hidden=hidden, extra=kept(extra))
 
 
 def _unheard(entry: Entry, calls: tuple[ToolCall, ...]) -> bool:
@@ -141,7 +142,7 @@ def _answer(entry: Entry, links: Links, by_user: bool, extra: dict[str, Any], as
         answers=None if found is None else Answers(found[0].uid, found[1]),
         error=MessageError(origin="tool") if entry.error else None,
         actor=USER if by_user else None,
-        extra=_kept(extra),
+        extra=kept(extra),
     )
 
 
@@ -185,10 +186,6 @@ def _thought(usage: dict[str, Any] | None) -> bool:
         case {"completion_tokens_details": {"reasoning_tokens": int(tokens)}}:
             return tokens > 0
     return False
-
-
-def _kept(extra: dict[str, Any]) -> Json:
-    return canonical.raw(extra) if extra else UNSET
 
 
 def entries_of(ticks: Sequence[Tick]) -> list[Entry]:
