@@ -19,7 +19,7 @@ from schemas.canonical import digest, encode
 from schemas.rows import HELD_OUT, Wanted
 from schemas.selection import KINDS, Kind, Selection
 
-RULES = "4"
+RULES = "5"
 """The version of the checks and renderings: raised with every change of what a build gives for the same store."""
 
 NO_CANDIDATE = "no_candidate:"

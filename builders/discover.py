@@ -219,7 +219,7 @@ _PREFERENCE = f"""
             <= 2 * (SELECT partners FROM options)
     ), pairs AS (
         SELECT u.root, u.message, p.trajectory AS chosen, u.trajectory AS rejected, p.root AS other,
-            p.context, p.partial
+            p.context, p.partial OR u.partial AS partial
         FROM judged u JOIN partners p ON p.task_key = u.task_key AND p.context = u.context
         WHERE u.parent IS NULL AND p.action <> u.action AND p.trajectory <> u.trajectory
             AND NOT coalesce(p.parent = u.trajectory, false)

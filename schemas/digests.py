@@ -18,7 +18,11 @@ _START = sha256(b"context/1").digest()
 
 
 class Decision(Record, frozen=True):
-    """One assistant message of a trajectory. ``partial``: something before it is hidden, so it equals no other."""
+    """One assistant message of a trajectory.
+
+    ``partial``: reasoning or history before it, or before any message or answer that it follows, is hidden, so that it
+    equals no other.
+    """
 
     message: int
     context: str
@@ -37,6 +41,8 @@ def decisions_of(trajectory: Trajectory) -> tuple[Decision, ...]:
     ordinals: dict[str, int] = {}
     error_seen = partial = False
     for index, message in enumerate(trajectory.messages):
+        if message.hidden is not None:
+            partial = True
         if message.role == "tool":
             position = -1 if message.answers is None else ordinals.get(message.answers.uid, -1)
             waiting.append((position, _seen(_answer(message, position))))
@@ -46,8 +52,6 @@ def decisions_of(trajectory: Trajectory) -> tuple[Decision, ...]:
                 for _, seen in waiting:
                     context, information = _link(context, seen), _link(information, seen)
                 waiting.clear()
-            if message.hidden is not None:
-                partial = True
             seen = known = _seen(visible(message))
             if message.role == "assistant":
                 calls = message.tool_calls

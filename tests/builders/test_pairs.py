@@ -3,10 +3,11 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from schemas.statements import Result
 from tests.builders.desk import Desk
-from tests.records import A17, A18, BAD, OK, REQUEST
+from tests.records import A17, A18, BAD, OK, REQUEST, record
 
 
 @pytest.mark.parametrize("outcome", [None, "unknown", "partial"])
@@ -39,3 +40,24 @@ def test_two_answers_that_do_the_same_are_no_pair_whatever_came_back(desk: Desk)
     (line,) = desk.lines("preference", attempt)
     assert "equivalent_actions" in line["failed"]
     assert not line["kept"]
+
+
+@pytest.mark.parametrize("side", ["wrong", "right"])
+@pytest.mark.parametrize("hides", ["request", "answer"])
+def test_what_one_side_did_not_log_makes_no_pair_with_a_side_that_looks_equal(
+    side: str, hides: str, desk: Desk
+) -> None:
+    def seen(hidden: bool) -> tuple[object, ...]:
+        first, asked, told = record(REQUEST, ("get_city", {"sku": "A17"}), {"city": "Hangzhou"}).messages
+        mark = "compaction" if hidden else None
+        if hides == "request":
+            return replace(first, hidden=mark), asked, told
+        return first, asked, replace(told, hidden=mark)
+
+    wrong = desk.attempt(*seen(side == "wrong"), A18, BAD)
+    right = desk.attempt(*seen(side == "right"), A17, OK, run="b")
+    desk.find(wrong, 3)
+    desk.build("preference")
+    (line,) = desk.lines("preference", wrong)
+    assert (line["partner"] or right, line["kept"]) == (right, False)
+    assert "partial_context" in line["failed"]

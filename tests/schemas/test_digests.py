@@ -130,6 +130,14 @@ def test_what_follows_something_hidden_is_partial(hidden: str) -> None:
     assert not with_message(1).partial
 
 
+@pytest.mark.parametrize("hidden", ["reasoning", "compaction"])
+@pytest.mark.parametrize("index", range(len(RUN.messages)))
+def test_what_is_hidden_before_any_message_or_answer_makes_all_that_follows_partial(index: int, hidden: str) -> None:
+    messages = [replace(message, hidden=hidden if at == index else None) for at, message in enumerate(RUN.messages)]
+    changed = decisions_of(replace(RUN, messages=tuple(messages)))
+    assert [decision.partial for decision in changed] == [decision.message >= index for decision in changed]
+
+
 def test_an_error_is_seen_only_after_it() -> None:
     failed = replace(RUN.messages[2], error=MessageError("timeout"))
     first, second = decisions_of(replace(RUN, messages=(REQUEST, BOTH, failed, *RUN.messages[3:])))
