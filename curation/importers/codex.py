@@ -143,7 +143,10 @@ class _Session:
         if not isinstance(payload, dict):
             self._refuse(line, "not_a_record", "$.payload: an object is needed")
         elif kind == "session_meta":
-            self.meta = payload if self.meta is None else self.meta
+            if self.meta is None:
+                self.meta = payload
+                if payload.get("history_base") is not None:
+                    self._add(_Entry(line, gap=True))  # what it was forked with stands in the other session's file
         elif kind == "turn_context":
             self._add(_Entry(line, context=payload))
         elif kind == "response_item":
@@ -176,8 +179,16 @@ class _Session:
     def _compact(self, line: SessionLine, payload: dict[str, Any]) -> None:
         """What the model saw from here on: the messages that were put in place of the history, as far as they are new.
 
-        Calls among them were read where they were made.
+        Calls among them were read where they were made. A summary that the model wrote answers a request that is not in
+        the log.
         """
+        written = payload.get("message")
+        at = self._last_item
+        if isinstance(written, str) and at >= 0 and _is_summary(self._now.entries[at].item or {}, written):
+            while at > 0 and (self._now.entries[at - 1].item or {}).get("type") == "reasoning":
+                at -= 1
+            size = self._now.entries[at - 1].size if at else 0
+            self._now.entries.insert(at, _Entry(line, gap=True, size=size))
         self._add(_Entry(line, gap=True))
         history = payload.get("replacement_history")
         replaced = history if isinstance(history, list) else []
@@ -190,13 +201,17 @@ class _Session:
 
     def _hear(self, line: SessionLine, event: dict[str, Any]) -> None:
         match event:
-            case {"type": "user_message"}:
+            case {"type": "user_message"} | {"type": "item_completed", "item": {"type": "UserMessage"}}:
                 entries = self._now.entries
                 told = self._last_item >= 0 and is_user(entries[self._last_item].item or {})
-                self._turns.append(self._last_item if told else len(entries))
+                begin = self._last_item if told else len(entries)
+                if self._turns[-1:] != [begin]:
+                    self._turns.append(begin)
             case {"type": "token_count", "info": {"total_token_usage": dict(usage)}}:
                 self._now.usage = usage
                 self._add(_Entry(line))
+            case {"type": "task_complete" | "turn_complete", "error": dict(error)}:
+                self._fail(error)
             case {"type": "task_complete" | "turn_complete"}:
                 self._stop("completed")
             case {"type": "turn_aborted", "reason": "interrupted"}:
@@ -246,6 +261,14 @@ class _Session:
             return False
         self.paths.append(path)
         return True
+
+
+def _is_summary(item: dict[str, Any], written: str) -> bool:
+    """Whether an item is the model's text that the harness put in place of the history, after words of its own."""
+    content = item.get("content")
+    texts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else [content]
+    text = "".join(text for text in texts if isinstance(text, str)).strip()
+    return item.get("role") == "assistant" and bool(text) and written.rstrip().endswith(text)
 
 
 def _build(lines: list[SessionLine], data: bytes, piece: Slice, replaced: int) -> Iterator[Item]:

@@ -245,6 +245,41 @@ def test_an_error_ends_a_run_for_a_cause_that_the_log_names_and_is_no_failure(
     assert (facts(went_on)["stop"], went_on.trajectory.stop_text) == ("unknown", None)
 
 
+def test_a_turn_that_is_complete_with_an_error_was_ended_by_it(tmp_path: Path) -> None:
+    error = {"message": "429", "codex_error_info": {"response_too_many_failed_attempts": {"http_status_code": 429}}}
+    parsed = only(read(tmp_path, meta(), *asked("a"), event("task_complete", last_agent_message=None, error=error)))
+    assert (facts(parsed)["stop"], parsed.trajectory.stop_text) == ("provider_error", "429")
+    assert "outcome" not in facts(parsed)
+
+
+def test_what_a_user_says_begins_a_turn_however_it_is_told(tmp_path: Path) -> None:
+    def item_completed(text: str) -> dict[str, Any]:
+        return event("item_completed", item={"type": "UserMessage", "content": [{"type": "text", "text": text}]})
+
+    told = [(said("user", text), item_completed(text)) for text in "ab"]
+    both = [(*asked(text), item_completed(text)) for text in "ab"]
+    for turns in (told, both):
+        lines = [line for turn in turns for line in turn]
+        found = runs(read(tmp_path, meta(), *lines, event("thread_rolled_back", num_turns=1), *asked("c")))
+        assert [shown(one.trajectory.messages) for one in found.values()] == [["a", "b"], ["a", "c"]]
+
+
+def test_the_history_of_a_fork_that_is_kept_in_another_file_is_hidden(tmp_path: Path) -> None:
+    base = {"thread_id": "t0", "end_ordinal_exclusive": 50}
+    parsed = only(read(tmp_path, meta(forked_from_id="t0", history_base=base), *asked("a"), said("assistant", "b")))
+    assert facts(parsed)["branched_from"] == '{"run":"t0"}'
+    assert [decision.partial for decision in decisions_of(parsed.trajectory)] == [True]
+
+
+def test_a_summary_that_the_model_writes_answers_a_request_that_is_not_logged(tmp_path: Path) -> None:
+    thought = item("reasoning", content=[{"type": "text", "text": "sum up"}], summary=[])
+    compacted = entry("compacted", message="The summary so far:\nTwo are left.")
+    lines = [meta(), *asked("a"), said("assistant", "b"), tokens(1, 1), thought, said("assistant", "Two are left.")]
+    record = only(read(tmp_path, *lines, tokens(2, 2), compacted, *asked("c"), said("assistant", "d"))).trajectory
+    assert shown(record.messages) == ["a", "b", "Two are left.", "The summary so far:\nTwo are left.", "c", "d"]
+    assert [message.hidden for message in record.messages[:4]] == [None, None, "compaction", "compaction"]
+
+
 def test_lines_that_cannot_be_read_are_quarantined_and_leave_a_gap(tmp_path: Path) -> None:
     lines: list[Any] = [
         meta(),
