@@ -4,16 +4,14 @@ Only strings and brackets are looked at; whether an element is JSON is for the p
 list itself (it has no end, or text follows it) is one more slice, which the parser then refuses.
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from curation.importers.face import MAX_RECORD_BYTES, Slice
+from curation.importers.json_signs import Signs
 from curation.importers.lines import BOM
 
 _BLOCK = 1 << 20
-_OUTSIDE = re.compile(rb'["\[\]{},]')
-_INSIDE = re.compile(rb'["\\]')
 _SPACE = b" \t\r\n"
 
 
@@ -29,13 +27,13 @@ def read_list(path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Slice]:
 
 
 class _Scanner:
-    """Walks a list block by block. Inside the list and outside any element ``depth`` is 1; after it, 0 again."""
+    """Walks a list block by block. Inside the list and outside any element the depth is 1."""
 
     def __init__(self, limit: int, start: int) -> None:
         self.limit = limit
         self.position = start
-        self.depth = 0
-        self.in_string = self.escaped = self.closed = False
+        self.signs = Signs()
+        self.closed = False
         self.place = 0
         self.begin(start)
 
@@ -46,34 +44,26 @@ class _Scanner:
 
     def scan(self, block: bytes) -> Iterator[Slice]:
         """The elements that end in the next block of the file."""
-        kept, at, self.escaped = 0, int(self.escaped), False
-        while not self.closed and (match := (_INSIDE if self.in_string else _OUTSIDE).search(block, at)):
-            at = match.end()
-            sign = match[0]
-            if sign == b"\\":
-                at += 1
-                self.escaped = at > len(block)
-            elif sign == b'"':
-                self.in_string = not self.in_string
-            elif self.depth == 1 and sign in b",]":
-                self.hold(block[kept : at - 1])
-                yield from self.element(last=sign == b"]")
-                kept = at
-                self.begin(self.position + at)
-                self.closed = sign == b"]"
-            elif sign in b"[{":
-                self.depth += 1
-                if self.depth == 1:
-                    kept = at
-                    self.begin(self.position + at)
-            elif sign != b",":
-                self.depth -= 1
+        kept = 0
+        for at in () if self.closed else self.signs.of(block):
+            sign = block[at : at + 1]
+            if self.signs.depth == (sign == b",") and sign in b",]":
+                last = sign == b"]"
+                self.hold(block[kept:at])
+                yield from self.element(last=last)
+                self.closed = last
+            elif self.signs.depth != 1 or sign not in b"[{":
+                continue
+            kept = at + 1
+            self.begin(self.position + kept)
+            if self.closed:
+                break
         self.hold(block[kept:])
         self.position += len(block)
 
     def finish(self) -> Iterator[Slice]:
         """What is left at the end of the file: an element that was cut, a list without an end, text after the list."""
-        endless = self.depth == 1 and not self.in_string and not self.closed
+        endless = self.signs.depth == 1 and not self.signs.in_string
         if not endless or self.held is None or self.held.strip(_SPACE):
             yield from self.element(last=True)
         if endless:

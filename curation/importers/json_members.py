@@ -4,21 +4,19 @@ Only strings, brackets, colons and commas are looked at; whether a value is JSON
 with the object itself (it has no end, or text follows it) is one more member, without a key, which the parser refuses.
 """
 
-import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from curation.importers.face import MAX_RECORD_BYTES, Slice
+from curation.importers.json_signs import Signs
 from curation.importers.lines import BOM
 from schemas import canonical
 
 _BLOCK = 1 << 20
 _MAX_KEY_BYTES = 1 << 16
-_OUTSIDE = re.compile(rb'["\[\]{},:]')
-_INSIDE = re.compile(rb'["\\]')
 _SPACE = b" \t\r\n"
-_MEMBER, _ELEMENT = 1, 2  # how deep the commas lie that separate what is given
+_MEMBER, _ELEMENT = 1, 2
 
 
 class Member(NamedTuple):
@@ -56,71 +54,62 @@ def split_members(
 
 
 class _Scanner:
-    """Walks an object block by block. Inside it and outside any value ``depth`` is 1; after it, 0 again."""
+    """Walks an object block by block. Inside it and outside any value the depth is 1; after it, 0 again.
+
+    The level is how deep the commas lie that separate what is given: members, or elements of a list.
+    """
 
     def __init__(self, wanted: frozenset[str], lists: frozenset[str], limit: int, start: int) -> None:
         self.wanted, self.lists, self.limit = wanted, lists, limit
         self.position = start
-        self.depth = self.place = 0
-        self.unit = _MEMBER
+        self.signs = Signs()
+        self.place = 0
         self.key: str | None = None
         self.named = self.listed = self.closed = False
-        self.in_string = self.escaped = False
         self.begin(start, held=True)
 
     def begin(self, offset: int, *, held: bool) -> None:
         """Start to hold what may be a key, a value or an element; without ``held``, to pass it by."""
         self.data: bytearray | None = bytearray() if held else None
         self.offset = offset
+        self.untouched = True  # no bracket in it so far
 
     def hold(self, data: bytes) -> None:
         """Keep bytes, unless they are passed by or over the limit by now."""
         if self.data is not None:
             self.data += data
-            if len(self.data) > (self.limit if self.named or self.depth != 1 else _MAX_KEY_BYTES):
+            if len(self.data) > (self.limit if self.named or self.signs.depth != 1 else _MAX_KEY_BYTES):
                 self.data = None
 
     def scan(self, block: bytes) -> Iterator[Member]:
         """What ends in the next block of the file."""
-        kept, at, self.escaped = 0, int(self.escaped), False
-        while not self.closed and (match := (_INSIDE if self.in_string else _OUTSIDE).search(block, at)):
-            at = match.end()
-            sign = match[0]
-            if sign == b"\\":
-                at += 1
-                self.escaped = at > len(block)
-                continue
-            if sign == b'"':
-                self.in_string = not self.in_string
-                continue
-            ends = self.ends(sign, block, kept, at)
-            if sign in b"[{":
-                self.depth += 1
-            elif sign in b"]}":
-                self.depth -= 1
-            if ends:
-                self.hold(block[kept : at - 1])
-                yield from self.turn(sign, self.position + at)
-                kept = at
+        kept = 0
+        for at in () if self.closed else self.signs.of(block):
+            sign = block[at : at + 1]
+            if self.ends(sign, block, kept, at):
+                self.hold(block[kept:at])
+                kept = at + 1
+                yield from self.turn(sign, self.position + kept)
+                if self.closed:
+                    break
         self.hold(block[kept:])
         self.position += len(block)
 
     def ends(self, sign: bytes, block: bytes, kept: int, at: int) -> bool:
         """Whether a sign separates what is held from what comes next."""
+        depth, level = self.signs.depth, self.signs.level
         match sign:
             case b",":
-                return self.depth == self.unit
+                return depth == level
             case b":":
-                return self.depth == _MEMBER and self.unit == _MEMBER and not self.named
+                return depth == level == _MEMBER and not self.named
             case b"{" | b"[":
-                if self.depth == 0:
-                    return True
-                opens = sign == b"[" and self.depth == _MEMBER and self.unit == _MEMBER and self.named
-                return (
-                    opens and self.key in self.lists and not (self.data or b"").strip() + block[kept : at - 1].strip()
-                )
+                opens = self.untouched and sign == b"[" and depth - 1 == level == _MEMBER and self.named
+                self.untouched = False
+                opens = opens and self.key in self.lists
+                return depth == _MEMBER or (opens and not (self.data or b"").strip() + block[kept:at].strip())
             case _:
-                return self.depth == self.unit or self.depth == _MEMBER
+                return depth in (level - 1, _MEMBER - 1)
 
     def turn(self, sign: bytes, offset: int) -> Iterator[Member]:
         """Give what has ended and begin what follows. The depth is already the one behind the sign."""
@@ -128,22 +117,22 @@ class _Scanner:
             case b":":
                 self.key, self.named, self.listed = self.read_key(), True, False
                 self.begin(offset, held=self.key in self.wanted)
-            case b"{" | b"[" if self.depth == _MEMBER:
+            case b"{" | b"[" if self.signs.depth == _MEMBER:
                 self.begin(offset, held=True)
             case b"[":
-                self.unit, self.place, self.listed = _ELEMENT, 0, True
+                self.signs.level, self.place, self.listed = _ELEMENT, 0, True
                 self.begin(offset, held=True)
-            case b"," if self.unit == _ELEMENT:
+            case b"," if self.signs.level == _ELEMENT:
                 yield from self.element(last=False)
                 self.begin(offset, held=True)
-            case b"]" | b"}" if self.unit == _ELEMENT:
+            case b"]" | b"}" if self.signs.level == _ELEMENT:
                 yield from self.element(last=True)
-                self.unit = _MEMBER
+                self.signs.level = _MEMBER
                 self.begin(offset, held=False)
             case _:
                 yield from self.member()
                 self.key, self.named, self.listed = None, False, False
-                self.closed = self.depth == 0
+                self.closed = self.signs.depth == 0
                 self.begin(offset, held=True)
 
     def finish(self) -> Iterator[Member]:
@@ -152,7 +141,7 @@ class _Scanner:
             if self.data is None or self.data.strip(_SPACE):
                 yield Member(None, self.piece(0))
             return
-        if self.unit == _ELEMENT and (self.data is None or self.data.strip(_SPACE)):
+        if self.signs.level == _ELEMENT and (self.data is None or self.data.strip(_SPACE)):
             yield from self.element(last=True)
         elif self.key in self.wanted and not self.listed:
             yield Member(self.key, self.piece(0))
