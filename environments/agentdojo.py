@@ -36,6 +36,7 @@ from environments.protocol import (
     EnvSpec,
     StartError,
     Status,
+    title_of,
 )
 from environments.session import ToolSession, restore
 from environments.shop import parameters_of
@@ -192,7 +193,7 @@ class Suite:
         try:
             state = deepcopy(_data(self.suite.name, self.spec.version, encode(injections)))
         except (ValueError, yaml.YAMLError) as error:
-            raise StartError(f"task {task.id!r}: its injections open no state here: {error}") from None
+            raise StartError(f"{title_of(task)}: its injections open no state here: {error}") from None
         return graded.init_environment(state) if isinstance(graded, BaseUserTask) else state
 
 

@@ -10,7 +10,17 @@ from typing import Annotated, Any
 
 import msgspec
 
-from environments.protocol import Blobs, CallResult, CheckResult, Controls, EnvSpec, Examples, StartError, Undo
+from environments.protocol import (
+    Blobs,
+    CallResult,
+    CheckResult,
+    Controls,
+    EnvSpec,
+    Examples,
+    StartError,
+    Undo,
+    title_of,
+)
 from environments.session import ToolSession, restore
 from environments.shop import (
     BOOKED,
@@ -213,7 +223,7 @@ class Booking:
                 parameters = parameters_of(start, Parameters)
                 unknown = sorted(parameters.bookings.keys() - parameters.stock.keys())
                 if unknown:
-                    raise StartError(f"task {start.id!r}: {unknown[0]!r} is booked but not in stock; list it there")
+                    raise StartError(f"{title_of(start)}: {unknown[0]!r} is booked but not in stock; list it there")
                 ledger = Ledger()
                 ledger.fill(parameters)
             case Snapshot():

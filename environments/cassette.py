@@ -21,6 +21,7 @@ from environments.protocol import (
     EnvSpec,
     SnapshotError,
     StartError,
+    title_of,
 )
 from environments.session import ToolSession, bounded, restore
 from environments.sources import code_digest
@@ -135,7 +136,7 @@ class Cassette:
             case Task():
                 place = Place(start_of(start))
                 if place.state not in self._states:
-                    raise StartError(f"task {start.id!r}: {self.spec.id} holds no call from its start")
+                    raise StartError(f"{title_of(start)}: {self.spec.id} holds no call from its start")
             case Snapshot():
                 place = restore(start, self.spec, blobs, FORM, self._load)
         return CassetteSession(self, place, controls, blobs)

@@ -15,6 +15,7 @@ from environments.protocol import (
     Examples,
     Fault,
     Undo,
+    title_of,
 )
 from environments.session import State, ToolSession
 from environments.signatures import UnfitArgumentsError, tool_of
@@ -119,10 +120,12 @@ class FunctionSession(ToolSession[S]):
         try:
             checked = self._check(self.subject(), task, messages)
         except Exception as error:
-            return CheckResult("unknown", f"the check of {task.id!r} itself failed ({type(error).__name__})", reads=())
+            return CheckResult(
+                "unknown", f"the check of {title_of(task)} itself failed ({type(error).__name__})", reads=()
+            )
         if isinstance(checked, CheckResult):
             return checked
-        words = f"task {task.id!r} is {'met' if checked else 'not met'}"
+        words = f"{title_of(task)} is {'met' if checked else 'not met'}"
         return CheckResult("passed" if checked else "failed", words, reads=("state", "hidden_answer"))
 
     def _refused(self, call: ToolCall) -> CallResult | None:

@@ -16,7 +16,7 @@ import numpy as np
 from gymnasium import spaces
 
 from environments.catalogue import Family
-from environments.protocol import Blobs, Controls, EnvironmentFailure, EnvSpec, SnapshotError, StartError
+from environments.protocol import Blobs, Controls, EnvironmentFailure, EnvSpec, SnapshotError, StartError, title_of
 from environments.session import ToolSession, restore
 from environments.shop import parameters_of
 from environments.sources import code_digest
@@ -161,7 +161,7 @@ class Gymnasium:
                 try:
                     episode = self._begin(Past(seed, parameters.kwargs))
                 except Exception as error:
-                    raise StartError(f"task {start.id!r}: {self._name} does not start: {error}") from error
+                    raise StartError(f"{title_of(start)}: {self._name} does not start: {error}") from error
             case Snapshot():
                 episode = restore(start, self.spec, blobs, FORM, lambda image: self._load(start, image))
         session = GymnasiumSession(self.spec, self._toolbox, episode, controls, blobs)

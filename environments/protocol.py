@@ -246,6 +246,11 @@ class StartError(EnvironmentFailure):
     """A start state that this environment cannot open."""
 
 
+def title_of(task: Task) -> str:
+    """A task as a message names it."""
+    return "a task without an id" if task.id is None else f"task {task.id!r}"
+
+
 def fault_of(spec: EnvSpec, answer: Any) -> Fault | None:
     """The declared fault that a parsed answer has the shape of, if any."""
     if not isinstance(answer, dict):

@@ -26,7 +26,7 @@ import msgspec
 
 from environments.functions import Declared, FunctionSession, FunctionWorld
 from environments.json_state import JsonState
-from environments.protocol import Blobs, Controls, SnapshotError, StartError
+from environments.protocol import Blobs, Controls, SnapshotError, StartError, title_of
 from environments.round_trip import first_change
 from environments.session import restore
 from environments.signatures import UnfitArgumentsError, arguments_of, read
@@ -117,11 +117,11 @@ class PythonWorld(FunctionWorld):
         try:
             state = PythonState.restore(JsonState.image(PythonState(value)), type(value))
         except (TypeError, ValueError, RecursionError, SnapshotError) as error:
-            raise StartError(f"task {task.id!r}: the start state is no JSON: {error}") from None
+            raise StartError(f"{title_of(task)}: the start state is no JSON: {error}") from None
         place = first_change(value, state.value)
         if place is not None:
             raise StartError(
-                f"task {task.id!r}: the start state at {place or 'its root'} does not survive its JSON; it comes back"
+                f"{title_of(task)}: the start state at {place or 'its root'} does not survive its JSON; it comes back"
                 " as another value or type"
             )
         return state
@@ -130,15 +130,15 @@ class PythonWorld(FunctionWorld):
         given = {} if isinstance(task.parameters, msgspec.UnsetType) else msgspec.json.decode(task.parameters)
         if self._takes is None:
             if given:
-                raise StartError(f"task {task.id!r}: this world starts in one state and takes no parameters")
+                raise StartError(f"{title_of(task)}: this world starts in one state and takes no parameters")
             return self._start
         try:
             value = self._start(**read(given, self._takes))
         except UnfitArgumentsError as error:
-            raise StartError(f"task {task.id!r}: its parameters open no state here: {error}") from None
+            raise StartError(f"{title_of(task)}: its parameters open no state here: {error}") from None
         if type(value) is not self._kind:
             raise StartError(
-                f"task {task.id!r}: the start state is a {type(value).__name__}, not the {self._kind.__name__} declared"
+                f"{title_of(task)}: the start state is a {type(value).__name__}, not the {self._kind.__name__} declared"
             )
         return value
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from environments.blobs import image_of
 from environments.clock import Clock
-from environments.protocol import Blobs, CallResult, CheckResult, Controls, EnvSpec, SnapshotError
+from environments.protocol import Blobs, CallResult, CheckResult, Controls, EnvSpec, SnapshotError, title_of
 from environments.tools import Answer, Toolbox
 from schemas.objects import Snapshot, ToolSpec
 from schemas.trajectory import Message, Task, ToolCall
@@ -82,7 +82,7 @@ class ToolSession(Generic[S]):
 
     def check(self, task: Task, messages: Sequence[Message] = ()) -> CheckResult:
         """Unknown: a world that grades its tasks says so itself."""
-        return CheckResult("unknown", f"{self.spec.name} has no check for task {task.id!r}", reads=())
+        return CheckResult("unknown", f"{self.spec.name} has no check for {title_of(task)}", reads=())
 
     def close(self) -> None:
         """Give the world up."""

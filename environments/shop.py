@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from environments.protocol import Claim, Fault, StartError
+from environments.protocol import Claim, Fault, StartError, title_of
 from schemas.trajectory import Record, Task
 
 Quantity = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
@@ -67,4 +67,4 @@ def parameters_of(task: Task, kind: type[P]) -> P:
     try:
         return msgspec.json.decode(task.parameters, type=kind)
     except msgspec.MsgspecError as error:
-        raise StartError(f"task {task.id!r}: its parameters open no state here: {error}") from None
+        raise StartError(f"{title_of(task)}: its parameters open no state here: {error}") from None

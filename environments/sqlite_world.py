@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Unpack
 
 from environments.blobs import MAX_IMAGE, base_of, image_of
 from environments.functions import Declared, FunctionSession, FunctionWorld
-from environments.protocol import Blobs, CheckResult, Controls, SnapshotError, StartError
+from environments.protocol import Blobs, CheckResult, Controls, SnapshotError, StartError, title_of
 from environments.session import restore
 from environments.shop import parameters_of
 from environments.sqlite_delta import FORM as DELTA_FORM
@@ -103,7 +103,9 @@ class SqliteSession(FunctionSession[SqliteState]):
                 return super().check(task, messages)
         except SnapshotError as error:
             self.close()
-            return CheckResult("unknown", f"the check of {task.id!r} changed the state for good: {error}", reads=())
+            return CheckResult(
+                "unknown", f"the check of {title_of(task)} changed the state for good: {error}", reads=()
+            )
 
 
 class SqliteWorld(FunctionWorld):
@@ -178,7 +180,7 @@ class SqliteWorld(FunctionWorld):
         name = parameters_of(task, Parameters).start
         if name not in self._paths:
             known = ", ".join(sorted(filter(None, self._paths))) or "none but the default"
-            raise StartError(f"task {task.id!r}: start {name!r} is none of this world; it has: {known}")
+            raise StartError(f"{title_of(task)}: start {name!r} is none of this world; it has: {known}")
         if name not in self._starts:
             image = read_start(self._paths[name])
             if len(image) > MAX_IMAGE:

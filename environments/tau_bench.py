@@ -16,7 +16,16 @@ import msgspec
 from msgspec import UNSET
 
 from environments.catalogue import Family
-from environments.protocol import Blobs, CheckResult, Controls, Effect, EnvironmentFailure, EnvSpec, StartError
+from environments.protocol import (
+    Blobs,
+    CheckResult,
+    Controls,
+    Effect,
+    EnvironmentFailure,
+    EnvSpec,
+    StartError,
+    title_of,
+)
 from environments.python_state import PythonState
 from environments.session import ToolSession, restore
 from environments.sources import code_digest, digests_under
@@ -100,7 +109,7 @@ class Domain:
         match start:
             case Task():
                 if not isinstance(start.parameters, msgspec.UnsetType):
-                    raise StartError(f"task {start.id!r}: every task starts from the same data and takes no parameters")
+                    raise StartError(f"{title_of(start)}: every task starts from the same data and takes no parameters")
                 if start.id is not None:
                     self.task(start)
                 state = self._begin()

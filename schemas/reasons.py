@@ -246,6 +246,22 @@ UNCHECKED: dict[str, Reason] = {
     ),
 }
 
+NOT_KNOWN_RIGHT: dict[str, Reason] = {
+    "not_replayed": Reason("No call of the attempt was executed in this environment.", "Replay: curate replay."),
+    "not_confirmed": Reason(
+        "An answer of the attempt is not confirmed, so its final state is not known.", "Look at it: curate show."
+    ),
+    "no_verdict": Reason(
+        "No check of the environment says whether the task is done.", "Give the world a check of its tasks."
+    ),
+    "version_inferred": Reason(
+        "The environment's version was chosen so that outcomes agree: its check verifies nothing here.",
+        "Name the version in the log or a side file.",
+    ),
+    "not_passed": Reason("The attempt fails its task by the environment's own check.", "None needed."),
+    "finding": Reason("A decision of the attempt was found to be wrong.", "None needed."),
+}
+
 UNPROBED: dict[str, Reason] = {
     "no_other_value": Reason(
         "No argument of the call has another value that its tool takes, anywhere in the attempts of the world.",
@@ -267,7 +283,7 @@ REFUSALS: dict[str, Reason] = {
     ),
     "parent_revised": Reason("A better reading of the same attempt is stored.", "Fork the revised record."),
     "test_split": Reason(
-        "Somebody says that the attempt, its task or its group is in a held-out split.",
+        "Somebody says that the attempt, its task, its group or another task of the same text is in a held-out split.",
         "None: if it is wrong, whoever said so gives the split anew; or name the splits with --hold-out.",
     ),
     "hidden_answer": Reason("Whoever proposed the correction had read the hidden answer.", "Propose it without."),
@@ -379,6 +395,7 @@ TABLES: dict[str, dict[str, Reason]] = {
     "Arguments cannot be checked against their schema": UNCHECKED,
     "A repair is refused": REPAIR,
     "A fork does not go on": CONTINUATION,
+    "An attempt is not known to be right (environment power)": NOT_KNOWN_RIGHT,
     "A call is not probed by wrong ones (environment power)": UNPROBED,
     "A row is refused": REFUSALS,
 }

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from curation.clocks import Clocks
 from curation.diagnosis.evidence import confirmed
-from curation.jobs.cases import places, read_known
+from curation.jobs.cases import places, read_known, version_inferred
 from curation.jobs.mutating import score_mutations
 from curation.jobs.placebos import Measured, read_measured, read_rates, rename_placebos
 from curation.mutation import Score
@@ -51,15 +51,17 @@ class Share(msgspec.Struct, frozen=True):
 class PowerResult(msgspec.Struct):
     """How many of the wrong calls each check passes, in all that is measured of this environment.
 
-    ``known_right`` attempts passed their task by the environment's own check and have no finding; of their ``calls``,
-    ``probed`` ones were tried now with ``wrong_calls``. ``unprobed`` counts calls and wrong calls by reason. ``forks``
-    is how many checks of forks name another rate than before. ``by_effect`` tells apart what a tool does and what the
-    check has read, ``by_tool`` the tools as well. ``mutations``: of the ``answers`` that a replay confirmed, altered on
-    purpose, how many each comparator or rule would still call equal.
+    ``known_right`` attempts passed their task by the environment's own check and have no finding; ``not_known_right``
+    counts the others by reason. Of the ``calls`` of the right ones, ``probed`` were tried now with ``wrong_calls``.
+    ``unprobed`` counts calls and wrong calls by reason. ``forks`` is how many checks of forks name another rate than
+    before. ``by_effect`` tells apart what a tool does and what the check has read, ``by_tool`` the tools as well.
+    ``mutations``: of the ``answers`` that a replay confirmed, altered on purpose, how many each comparator or rule
+    would still call equal.
     """
 
     attempts: int
     known_right: int
+    not_known_right: dict[str, int]
     calls: int
     probed: int
     wrong_calls: int
@@ -105,18 +107,23 @@ def measure_power(
     ``seed`` sets. The counts stand with the verifications; the step and task checks of forks name their rate from then
     on. Raises UnknownEnvironmentError, UsageError.
     """
-    result = PowerResult(0, 0, 0, 0, 0, {}, 0, [], [], [], 0, [])
+    result = PowerResult(0, 0, {}, 0, 0, 0, {}, 0, [], [], [], 0, [])
     unprobed: Counter[str] = Counter()
+    doubtful: Counter[str] = Counter()
     measured: list[tuple[Effect, Measured]] = []
     for name, identities in places(store, environment).items():
         result.attempts += len(identities)
         with open_worlds(name, controls, processes=_PROCESSES) as worlds:
             spec = worlds[0].spec
-            _measure_in(store, name, identities, worlds, _Asked(values, limit, seed), result, unprobed)
+            wanting = _wanting(store, identities)
+            doubtful.update(reason for reason in wanting.values() if reason is not None)
+            known = sorted(identity for identity, reason in wanting.items() if reason is None)
+            _measure_in(store, name, identities, known, worlds, _Asked(values, limit, seed), result, unprobed)
         with store.batch() as batch:
             result.forks += rename_placebos(store, batch, spec, read_rates(store, spec))
             store.write(batch)
         measured.extend((spec.effects.get(item.power.tool, "read"), item) for item in read_measured(store, spec))
+    result.not_known_right = dict(sorted(doubtful.items()))
     result.unprobed = dict(sorted((+unprobed).items()))
     result.totals = list(_shares((power, "", "", "") for _, (power, _) in measured))
     result.by_effect = list(_shares((item.power, "", effect, _read(item)) for effect, item in measured))
@@ -130,12 +137,12 @@ def _measure_in(
     store: Store,
     environment: str,
     identities: Sequence[str],
+    known: Sequence[str],
     worlds: Sequence[World],
     asked: _Asked,
     result: PowerResult,
     unprobed: Counter[str],
 ) -> None:
-    known = _known_right(store, identities)
     if not known:
         return
     values = values_of(
@@ -166,18 +173,34 @@ def _measure_in(
     result.wrong_calls += sum(len(probed.probes) for probed in done.values())
 
 
-def _known_right(store: Store, identities: Sequence[str]) -> list[str]:
-    """The attempts that passed their task by the environment's own check and have no finding."""
+def _wanting(store: Store, identities: Sequence[str]) -> dict[str, str | None]:
+    """Why each attempt is not known to be right; None of those that passed by the environment's check, without finding.
+
+    Reasons are codes of NOT_KNOWN_RIGHT.
+    """
+    mine = "author_kind = 'environment' AND trajectory IN (SELECT unnest($1))"
     rows = store.sql(
-        """SELECT trajectory FROM effective_verifications
-           WHERE layer = 'task' AND message IS NULL AND result = 'passed' AND author_kind = 'environment'
-             AND trajectory IN (SELECT unnest(?)) AND trajectory NOT IN (
-               SELECT trajectory FROM effective_findings WHERE label <> 'undetermined')
-           ORDER BY trajectory""",
-        [list(identities)],
+        f"""WITH checked AS (
+                SELECT trajectory, bool_or(result = 'passed') AS passed FROM effective_verifications
+                WHERE layer = 'task' AND message IS NULL AND {mine} GROUP BY trajectory
+            ), executed AS (
+                SELECT trajectory, bool_and(result = 'passed') AS confirmed FROM effective_verifications
+                WHERE layer = 'execution' AND {mine} GROUP BY trajectory
+            )
+            SELECT id, CASE
+                WHEN passed AND id IN (SELECT trajectory FROM effective_findings WHERE label <> 'undetermined')
+                    THEN 'finding'
+                WHEN passed THEN NULL
+                WHEN passed IS NOT NULL THEN 'not_passed'
+                WHEN confirmed IS NULL AND calls > 0 THEN 'not_replayed'
+                WHEN NOT confirmed THEN 'not_confirmed'
+                WHEN id IN (SELECT unnest($2)) THEN 'version_inferred'
+                ELSE 'no_verdict' END AS reason
+            FROM trajectories LEFT JOIN checked ON checked.trajectory = id
+            LEFT JOIN executed ON executed.trajectory = id WHERE id IN (SELECT unnest($1))""",
+        [list(identities), sorted(version_inferred(store, identities))],
     )
-    found: list[str] = rows["trajectory"].to_pylist()
-    return found
+    return dict(zip(rows["id"].to_pylist(), rows["reason"].to_pylist(), strict=True))
 
 
 def _right_calls(

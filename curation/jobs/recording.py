@@ -34,9 +34,11 @@ class CassetteResult(msgspec.Struct):
 def record_cassette(store: Store, path: Path, identities: Sequence[str] | None = None) -> CassetteResult:
     """Write what the calls of trajectories, by default of all attempts, were answered to a cassette.
 
-    Raises UsageError for a file that is there and is no cassette, which stays as it is; where there is no answer to
-    record; and where the answers are more than a cassette may hold.
+    Raises UsageError for a folder that is not there; for a file that is there and is no cassette, which stays as it is;
+    where there is no answer to record; and where the answers are more than a cassette may hold.
     """
+    if not path.parent.is_dir():
+        raise UsageError(f"{str(path)!r}: there is no folder {str(path.parent)!r}; make it, or name a file elsewhere")
     _refuse_other(path)
     identities = attempt_ids(store) if identities is None else list(dict.fromkeys(identities))
     calls, recorded, size = 0, 0, 0

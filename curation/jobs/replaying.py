@@ -38,6 +38,7 @@ class ReplayResult(msgspec.Struct):
     """How the logged answers compare with the executed ones, by call; and outcomes with the task's own check, by run.
 
     ``reasons`` counts the calls that are unverifiable or not run, and those that differ with a cause that is seen;
+    ``settled_by`` calls that this environment could say nothing of, by the environment whose word on them stands;
     ``passed_over`` the attempts of other environments. ``outcomes_differ`` are named in ``differing``.
     ``outcomes_unverified`` of both are compared only: a call of the run is not confirmed, or its environment's version
     was inferred (``ungraded``), and what chose a version is not verified by it.
@@ -51,6 +52,7 @@ class ReplayResult(msgspec.Struct):
     unverifiable: int
     not_run: int
     reasons: dict[str, int]
+    settled_by: dict[str, int]
     runs: int
     passed_over: int
     outcomes_agree: int
@@ -164,6 +166,12 @@ def _count(store: Store, identities: list[str], authors: list[str]) -> ReplayRes
             WHERE {mine} AND layer = 'execution' AND reason IS NOT NULL GROUP BY reason ORDER BY reason""",
         [identities, authors],
     ).to_pylist()
+    settled = store.sql(
+        """SELECT author_name, count(*) AS n FROM effective_verifications
+           WHERE trajectory IN (SELECT unnest(?)) AND author_kind = 'environment'
+             AND author_name NOT IN (SELECT unnest(?)) AND layer = 'execution' GROUP BY ALL ORDER BY ALL""",
+        [identities, authors],
+    ).to_pylist()
     outcomes = store.sql(
         f"""WITH logged AS (
                 {LOGGED}
@@ -190,6 +198,7 @@ def _count(store: Store, identities: list[str], authors: list[str]) -> ReplayRes
         unverifiable=counts.get("unverifiable", 0),
         not_run=counts.get("not_run", 0),
         reasons={row["reason"]: row["n"] for row in reasons},
+        settled_by={row["author_name"]: row["n"] for row in settled},
         runs=len(identities),
         passed_over=len(attempt_ids(store)) - len(identities),
         outcomes_agree=outcomes["agree"],

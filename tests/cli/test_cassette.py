@@ -62,7 +62,7 @@ def test_a_file_that_is_no_tape_stays_as_it_is(folder: Path, content: str) -> No
     said = refused(folder, "environment", "cassette", "--out", "log.txt")
     assert "log.txt exists, is no cassette, and stays as it is" in said
     assert (folder / "log.txt").read_text() == content
-    assert "no/such" in refused(folder, "environment", "cassette", "--out", "no/such/tape.jsonl")
+    assert "there is no folder 'no/such'" in refused(folder, "environment", "cassette", "--out", "no/such/tape.jsonl")
 
 
 def test_nothing_to_record_and_an_unknown_id_are_refused(tmp_path: Path) -> None:
@@ -86,3 +86,13 @@ def test_the_tape_confirms_no_answer_and_starts_no_fork(folder: Path) -> None:
     write(folder / "proposals.jsonl", [proposal])
     repaired = result(folder, "repair", "--environment", "cassette:tape.jsonl", "--proposals", "proposals.jsonl")
     assert (repaired["proposed"], repaired["executed"], repaired["refused"]) == (1, 0, {"recorded_only": 2})
+
+
+def test_in_a_store_whose_answers_are_settled_a_replay_names_who_settled_them(folder: Path) -> None:
+    result(folder, "environment", "cassette", "--out", "tape.jsonl")
+    first = result(folder, "replay", "--environment", "inventory", code=1)
+    told = first["calls"] - first["unverifiable"] - first["not_run"]
+    assert (first["different"], first["settled_by"]) == (1, {})
+    found = result(folder, "replay", "--environment", "cassette:tape.jsonl")
+    assert found["settled_by"] == {"inventory": told}
+    assert found["calls"] == first["calls"] - told

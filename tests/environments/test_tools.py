@@ -1,4 +1,7 @@
+import math
 import socket
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -38,6 +41,19 @@ def test_the_status_of_an_answer_is_what_the_world_declares(value: Any, status: 
 
 def test_an_answer_is_compact_and_keeps_the_order_it_was_built_in() -> None:
     assert answer({}, call("tell"), {"b": "杭州", "a": [1, 1.0, None]}).text == '{"b":"杭州","a":[1,1.0,null]}'
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([math.nan, math.inf, -math.inf], "[null,null,null]"),
+        (math.nan, "null"),
+        ({"page": b"\x00ab"}, '{"page":"AGFi"}'),
+        ((datetime(2026, 1, 2, 3, 4), Decimal("1.10"), {7}), '["2026-01-02T03:04:00","1.10",[7]]'),
+    ],
+)
+def test_what_json_does_not_have_is_answered_in_one_stated_form(value: Any, text: str) -> None:
+    assert answer({}, call("tell"), value) == Answer("ok", text)
 
 
 def test_a_function_gets_declared_arguments_only() -> None:

@@ -7,14 +7,17 @@ import pytest
 
 from curation.jobs.placebos import read_rates
 from curation.jobs.powering import PowerResult, measure_power
+from curation.jobs.replaying import replay_attempts
 from curation.power import values_of, wrong_calls
 from curation.store import Store
 from curation.store.supersede import superseding
 from environments.booking import Booking
 from schemas.canonical import raw
-from schemas.statements import Power, Verification
+from schemas.reasons import NOT_KNOWN_RIGHT
+from schemas.statements import Finding, Power, Verification
 from schemas.trajectory import Author
-from tests.jobs.booked import book, look, replayed
+from tests.ingest.logs import attempts, import_lines, new_store, run
+from tests.jobs.booked import book, lines, look, replayed
 from tests.records import call
 
 RUNS = [
@@ -88,6 +91,37 @@ def test_a_call_without_another_value_is_counted(tmp_path: Path) -> None:
     result = measure_power(store, "booking")
     assert (result.calls, result.probed, result.unprobed) == (1, 0, {"no_other_value": 1})
     assert (result.totals, result.by_tool) == ([], [])
+
+
+def test_every_attempt_that_is_not_known_to_be_right_has_a_reason(
+    measured: tuple[Store, PowerResult], tmp_path: Path
+) -> None:
+    assert measured[1].not_known_right == {"not_passed": 1}
+    pasted = book("B17")
+    runs = [("fine", "Book 1 B18.", {"B18": 1}, [book("B18")]), ("told", "Book 1 B17.", {"B17": 1}, [pasted])]
+    store = new_store(tmp_path)
+    logged = lines(runs)
+    import_lines(store, tmp_path, logged[:1])
+    assert measure_power(store, "booking").not_known_right == {"not_replayed": 1}
+    logged[1]["messages"][2]["content"] = '{"booked": "another"}'
+    import_lines(store, tmp_path, logged[1:], "second.jsonl")
+    replay_attempts(store, "booking")
+    found = measure_power(store, "booking")
+    assert (found.known_right, found.not_known_right) == (1, {"not_confirmed": 1})
+    (right,) = [row["trajectory_id"] for row in attempts(store) if row["outcome"] == "success"]
+    with store.batch() as batch:
+        batch.add_statement(Finding(right, 1, "tool_choice", Author("human", "somebody")))
+        store.write(batch)
+    assert measure_power(store, "booking").not_known_right == {"finding": 1, "not_confirmed": 1}
+
+
+def test_a_world_without_a_check_says_so(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    import_lines(store, tmp_path, [run("a"), run("b", "A18")])
+    replay_attempts(store, "inventory")
+    result = measure_power(store, "inventory")
+    assert (result.known_right, result.not_known_right) == (0, {"no_verdict": 2})
+    assert result.not_known_right.keys() <= NOT_KNOWN_RIGHT.keys()
 
 
 def test_what_is_measured_says_nothing_of_the_decision(measured: tuple[Store, PowerResult]) -> None:
