@@ -9,7 +9,8 @@ import msgspec
 import pyarrow as pa
 
 from builders.checks import CHECKS
-from builders.discover import PARTNERS, count_attempts, discover, find_splits, fold_split
+from builders.discover import PARTNERS, count_attempts, discover
+from builders.held_out import BothSides, HeldOut, find_held_out, fold_split
 from builders.judge import judge
 from builders.output import File, RowFile, refuse_place, reload, replacing, write_card, write_manifest
 from curation.errors import UsageError
@@ -32,6 +33,7 @@ _COUNTED = (
     "tasks_kept",
     "held_out_attempts",
     "held_out_tasks",
+    "both_sides",
 )
 _READ = ("tombstones", "trajectories", "objects", "annotations", "findings", "verifications")
 _SELECTION = msgspec.json.Decoder(Selection)
@@ -66,8 +68,8 @@ class KindResult(msgspec.Struct, frozen=True):
 class BuildResult(msgspec.Struct, frozen=True):
     """What a build did. An attempt is kept if one of its decisions is, a task if one of its attempts is.
 
-    A task is held out if all its attempts are. ``masked`` counts the secrets that rows hold as placeholders, by kind,
-    each once.
+    A task is held out if all its attempts are; ``both_sides`` is there where the store has a held-out split. ``masked``
+    counts the secrets that rows hold as placeholders, by kind, each once.
     """
 
     build: str
@@ -80,6 +82,7 @@ class BuildResult(msgspec.Struct, frozen=True):
     tasks_kept: int
     held_out_attempts: int
     held_out_tasks: int
+    both_sides: BothSides | None = None
 
 
 def build(
@@ -113,21 +116,21 @@ def build(
     allowed = tuple(sorted(set(allowed_secrets)))
     options = Options(tuple(kind for kind in KINDS if kind in wanted), level, names, partners, allowed)
     mask = read_mask(store, allowed)
-    splits = find_splits(store, names)
+    apart = find_held_out(store, names)
     read = _state(store)
     identity = digest(encode([RULES, [check.name for check in CHECKS], options, read]))
     with replacing(place) as folder, store.batch() as batch:
         tallies = {kind: _Tally() for kind in options.kinds}
         files: dict[Kind, File] = {}
         for kind, tally in tallies.items():
-            lines = discover(store, kind, splits, partners)
+            lines = discover(store, kind, apart, partners)
             if file := _write_rows(lines, kind, level, identity, folder, batch, tally, mask):
                 files[kind] = file
         write_card(folder, identity, files)
         reload(folder, files)
-        result = _result(store, identity, out, tallies, files, splits)
+        result = _result(store, identity, out, tallies, files, apart)
         facts: dict[str, Any] = {"build": identity, "rules": RULES, "options": options, "store": read}
-        counted = {name: getattr(result, name) for name in _COUNTED}
+        counted = {name: value for name in _COUNTED if (value := getattr(result, name)) is not None}
         write_manifest(folder, msgspec.to_builtins({**facts, **counted}), files)
         store.write(batch)
     return result
@@ -196,7 +199,7 @@ def _result(
     out: Path,
     tallies: dict[Kind, _Tally],
     files: dict[Kind, File],
-    held_out: Sequence[str],
+    held_out: HeldOut,
 ) -> BuildResult:
     kept = sorted(set[str]().union(*(tally.attempts for tally in tallies.values())))
     totals = count_attempts(store, held_out, kept)
@@ -225,4 +228,5 @@ def _result(
         totals.tasks_kept,
         totals.held_out_attempts,
         totals.held_out_tasks,
+        held_out.sides,
     )

@@ -26,7 +26,11 @@ _VERIFICATIONS = msgspec.json.Decoder(list[Verification])
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What holds about an attempt. ``test``: it, its task or its group has a member in a held-out split."""
+    """What holds about an attempt.
+
+    ``test``: it, its task, its group or the text of its task (then ``twin`` has the other task and the text's digest)
+    has a member in a held-out split.
+    """
 
     namespace: str | None = None
     task: str | None = None
@@ -34,6 +38,7 @@ class Facts(msgspec.Struct, frozen=True):
     attempts: int = 0
     outcome: Outcome | None = None
     test: str | None = None
+    twin: str | None = None
     revised: bool = False
     tools: str | None = None
     budget: dict[str, str] = {}

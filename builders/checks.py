@@ -57,7 +57,7 @@ def _parent_revised(candidate: Candidate) -> Wrong | None:
 def _test_split(candidate: Candidate) -> Wrong | None:
     for facts in (candidate.facts, candidate.other):
         if facts is not None and facts.test is not None:
-            return Wrong("split", facts.test)
+            return Wrong("split", facts.test, facts.twin if facts.test == "text" else None)
     return None
 
 

@@ -5,11 +5,13 @@ candidate gives one line that says why. Lines come sorted by task, attempt and d
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
 
 from builders.candidate import FAULTS
+from builders.held_out import SPLITS, HeldOut
 from curation.diagnosis.evidence import ERRORS
 from curation.store import Store
 from curation.store.views import verified
@@ -24,31 +26,10 @@ NO_EVIDENCE = ("budget_stop", "omission")
 """Labels that say something about a run and nothing against the decision they stand at."""
 
 
-def discover(store: Store, kind: Kind, held_out: Sequence[str], partners: int = PARTNERS) -> Iterator[pa.RecordBatch]:
-    """The lines of a kind. ``held_out`` are the splits that no row may come from, as the store writes them."""
+def discover(store: Store, kind: Kind, held_out: HeldOut, partners: int = PARTNERS) -> Iterator[pa.RecordBatch]:
+    """The lines of a kind. No row may come from what is held out."""
     query = f"WITH RECURSIVE {_COMMON}, {_CANDIDATES[kind]}, {_LINES}"
-    return store.stream(query, {"held_out": list(held_out), "partners": partners}, LINES_PER_BATCH)
-
-
-def find_splits(store: Store, names: Sequence[str]) -> tuple[str, ...]:
-    """The splits of a store that names mean, as it writes them; case and space around a name do not count."""
-    wanted = set(map(fold_split, names))
-    found = store.sql(f"SELECT DISTINCT value FROM ({_SPLITS}) ORDER BY value")["value"].to_pylist()
-    return tuple(split for split in found if fold_split(split) in wanted)
-
-
-def fold_split(name: str) -> str:
-    """The name of a split, for comparison."""
-    return name.strip().casefold()
-
-
-# Every split that is said of an attempt, not only the one that holds: a disputed test attempt is no training data.
-_SPLITS = """
-    SELECT trajectory, value FROM annotations
-    WHERE field = 'split' AND value IS NOT NULL AND author_kind IN ('human', 'side_file', 'log')
-        AND id NOT IN (SELECT unnest(supersedes) FROM annotations WHERE field = 'split')
-    UNION ALL SELECT trajectory_id, split FROM attempts WHERE erased AND split IS NOT NULL
-"""
+    return store.stream(query, {**_options(held_out), "partners": partners}, LINES_PER_BATCH)
 
 
 class Totals(NamedTuple):
@@ -61,30 +42,46 @@ class Totals(NamedTuple):
     held_out_tasks: int
 
 
-def count_attempts(store: Store, held_out: Sequence[str], kept: Sequence[str]) -> Totals:
+def count_attempts(store: Store, held_out: HeldOut, kept: Sequence[str]) -> Totals:
     """Count the live attempts; ``kept`` are those of which a decision is.
 
-    An attempt is held out by its split, its task or its group, a task where all its attempts are. Where statements
-    dispute the split of an attempt, one that names a held-out split is enough.
+    An attempt is held out by its split, its task, its group or its text, a task where all its attempts are. Where
+    statements dispute the split of an attempt, one that names a held-out split is enough.
     """
     query = f"""
-        WITH options AS (SELECT ?::VARCHAR[] AS held_out), {_LIVE}, tasks AS (
-            SELECT count(*) AS attempts, count(test) AS held, bool_or(attempt_id IN (SELECT unnest(?))) AS kept
+        WITH {_OPTIONS}, {_LIVE}, tasks AS (
+            SELECT count(*) AS attempts, count(test) AS held, bool_or(attempt_id IN (SELECT unnest($kept))) AS kept
             FROM tested GROUP BY task_key
         )
         SELECT coalesce(sum(attempts), 0)::INTEGER, count(*), count(*) FILTER (kept),
             coalesce(sum(held), 0)::INTEGER, count(*) FILTER (held = attempts) FROM tasks
     """
-    return Totals(*(column[0].as_py() for column in store.sql(query, [list(held_out), list(kept)]).columns))
+    (row,) = (
+        row
+        for batch in store.stream(query, {**_options(held_out), "partners": 0, "kept": list(kept)}, 1)
+        for row in batch.to_pylist()
+    )
+    return Totals(*row.values())
+
+
+def _options(held_out: HeldOut) -> dict[str, Any]:
+    return {"held_out": list(held_out.splits), "twins": msgspec.to_builtins(held_out.twins)}
 
 
 def _listed(words: frozenset[str] | tuple[str, ...]) -> str:
     return ", ".join(f"'{word}'" for word in sorted(words))
 
 
+_OPTIONS = """
+    options AS (
+        SELECT $held_out::VARCHAR[] AS held_out, $partners AS partners,
+            $twins::STRUCT(root VARCHAR, task VARCHAR)[] AS twins
+    )
+"""
+
 _LIVE = f"""
     said_held AS MATERIALIZED (
-        SELECT DISTINCT trajectory FROM ({_SPLITS})
+        SELECT DISTINCT trajectory FROM ({SPLITS})
         WHERE list_contains((SELECT held_out FROM options), value)
     ), hidden AS MATERIALIZED (
         SELECT trajectory, list(field[8:]) AS strata FROM effective_annotations
@@ -97,20 +94,22 @@ _LIVE = f"""
                 lambda entry: NOT list_contains(coalesce(h.strata, []), entry.key))) AS strata,
             "group", trajectory_id IN (SELECT trajectory FROM said_held) AS held
         FROM attempts a LEFT JOIN hidden h ON h.trajectory = a.trajectory_id
+    ), twins AS MATERIALIZED (
+        SELECT twin.root AS root, twin.task AS twin FROM (SELECT unnest(twins) AS twin FROM options)
     ), tested AS MATERIALIZED (
-        SELECT *, count(*) OVER (PARTITION BY task_key) AS attempts,
+        SELECT live.*, w.twin, count(*) OVER (PARTITION BY task_key) AS attempts,
             CASE WHEN held THEN 'split'
                 WHEN task_key IN (SELECT task_key FROM live WHERE held) THEN 'task'
-                WHEN "group" IN (SELECT "group" FROM live WHERE held) THEN 'group' END AS test
-        FROM live
+                WHEN "group" IN (SELECT "group" FROM live WHERE held) THEN 'group'
+                WHEN w.twin = '' THEN 'group' WHEN w.twin IS NOT NULL THEN 'text' END AS test
+        FROM live LEFT JOIN twins w ON w.root = live.root
     )
 """
 
 # ``lineage`` walks from every fork to the attempt at its root; ``wrong`` is the decision of its parent that a fork
 # answers for, ``place`` the decision of the attempt that it counts on.
 _COMMON = f"""
-    options AS (SELECT $held_out::VARCHAR[] AS held_out, $partners AS partners),
-    lineage AS (
+    {_OPTIONS}, lineage AS (
         SELECT id, id AS root, attempt_id, NULL::INTEGER AS wrong, NULL::INTEGER AS place
         FROM trajectories WHERE attempt_id IS NOT NULL
         UNION ALL
@@ -283,7 +282,7 @@ _LINES = f"""
         GROUP BY trajectory
     ), facts AS (
         SELECT t.root, t.task_key, t.tools, to_json({{
-            namespace: t.namespace, task: t.task, index: t.attempt, attempts: t.attempts, test: t.test,
+            namespace: t.namespace, task: t.task, index: t.attempt, attempts: t.attempts, test: t.test, twin: t.twin,
             outcome: t.outcome, tools: t.tools, informed_by: l.informed_by, strata: t.strata, notes: l.notes,
             budget: coalesce(l.budget, MAP {{}}::MAP(VARCHAR, VARCHAR))
         }})::VARCHAR AS facts

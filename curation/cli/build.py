@@ -29,6 +29,8 @@ def build(
     """Build rows that trainers load unchanged.
 
     Every decision is kept, or refused with all the checks that it failed. Secrets of the logs are masked in rows.
+    What hangs together with a held-out split, by task, group or the text of a task, gives no row; ends with 1 where a
+    group or a text is said to be in such a split and in another.
     """
     from builders.build import build as build_rows
     from curation.cli.options import open_store
@@ -42,4 +44,4 @@ def build(
         held_out=hold_out or HELD_OUT,
         allowed_secrets=allow_secret or (),
     )
-    finish(result, as_json=as_json)
+    finish(result, as_json=as_json, wrong=result.both_sides is not None and result.both_sides.in_both > 0)
