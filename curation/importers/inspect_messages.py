@@ -125,6 +125,8 @@ def read_sample(entries: list[dict[str, Any]], sample: Sample, aside: Aside) -> 
             texts[call_id] = sample.resolve(text)
     texts = {call_id: text for call_id, text in texts.items() if written[call_id] == 1}
     cut = {_name(tool, "id") for tool in sample.tools if tool.get("truncated")} - {None}
+    answers = {turn.answer: turn.event["output"]["choices"][0]["message"] for turn in sample.turns if turn.answer}
+    entries = [_as_answered(entry, answers.get(_name(entry, "id")), sample) for entry in entries]
     chats = [_chat(entry, sample, texts, cut) for entry in entries]
     try:
         shapes = msgspec.convert(chats, list[MessageShape])
@@ -135,6 +137,16 @@ def read_sample(entries: list[dict[str, Any]], sample: Sample, aside: Aside) -> 
     hidden = _hidden(entries, sample)
     pairs = enumerate(zip(messages, entries, strict=True))
     return tuple(_finished(message, entry, hidden.get(index)) for index, (message, entry) in pairs)
+
+
+def _as_answered(entry: dict[str, Any], answer: dict[str, Any] | None, sample: Sample) -> dict[str, Any]:
+    """A message with the calls that the model answered with, where an agent has taken them out of it, as those do whose
+    last call hands in the answer; what stands in the log instead is kept beside.
+    """
+    if answer is None or entry.get("tool_calls") or not answer.get("tool_calls"):
+        return entry
+    shown = sample.resolve(entry.get("content"))
+    return {**entry, **{key: answer.get(key) for key in ("content", "tool_calls")}, "content_shown": shown}
 
 
 def _chat(entry: dict[str, Any], sample: Sample, texts: dict[str, str], cut: set[str | None]) -> dict[str, Any]:

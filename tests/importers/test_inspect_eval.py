@@ -351,6 +351,17 @@ def test_a_call_that_did_not_parse_has_no_arguments_though_the_log_holds_an_empt
     assert (call.arguments_text, call.arguments, call.parse_error) == ("{}", UNSET, "no end")
 
 
+def test_a_call_that_the_agent_took_out_of_the_message_is_what_the_model_decided(tmp_path: Path) -> None:
+    submit = {"id": "c2", "function": "submit", "arguments": {"answer": "2"}, "type": "function"}
+    event = asked("m3", MESSAGES[:3])
+    event["output"]["choices"][0]["message"] |= {"content": "Done.", "tool_calls": [submit]}
+    cleaned = MESSAGES[3] | {"content": "Done.\n\n2", "tool_calls": []}
+    parsed = read_one(tmp_path, sample(messages=[*MESSAGES[:3], cleaned], events=[event]))
+    last = parsed.trajectory.messages[-1]
+    assert (last.content, [call.name for call in last.tool_calls]) == ("Done.", ["submit"])
+    assert json.loads(bytes(last.extra))["content_shown"] == "Done.\n\n2"
+
+
 def test_references_resolve_in_both_dialects_and_one_that_leads_nowhere_is_no_text(tmp_path: Path) -> None:
     texts = {"a": "two are left", "b": "attachment://a"}
     for protocol in ("attachment", "tc"):
