@@ -1,5 +1,6 @@
 """Which attempts enter the store: one live record for an attempt, one attempt for a log line, however often read."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import cast
 
@@ -13,6 +14,8 @@ from curation.store.supersede import superseding
 from schemas.statements import Annotation, Result, Statement, Verification
 from schemas.trajectory import Author
 
+Place = tuple[str, int]
+
 
 class Gate:
     """Decides which attempts enter, from what the store and this batch hold already.
@@ -24,34 +27,23 @@ class Gate:
         self._store, self._batch = store, batch
         self._rename, self._revise = rename, revise
         self._live: dict[str, str] = {}
-        self._raws: dict[str, set[str]] = {}
-        self._met: dict[str, str] = {}
+        self._readings: dict[str, dict[str, set[Place]]] = defaultdict(lambda: defaultdict(set))
         self._entered: set[str] = set()
         self._revised: set[str] = set()
         self._displaced: dict[str, str] = {}
 
-    def judge(self, prepared: Prepared) -> list[Entry]:
-        """Let the new attempts of a chunk into the batch; the entries, with a code where one is refused."""
-        known = self._look_up([entry for entry in prepared.entries if entry.code is None])
-        judged: list[Entry] = []
-        entering: list[int] = []
+    def judge(self, chunks: Sequence[Prepared]) -> list[list[Entry]]:
+        """Let the new attempts of these chunks into the batch; their entries, with a code where one is refused."""
+        known = self._look_up([entry for prepared in chunks for entry in prepared.entries if entry.code is None])
+        judged: list[list[Entry]] = []
         statements: list[Statement] = []
-        for read in prepared.entries:
-            entry = read
-            if entry.code is None and self._live.get(entry.attempt) != entry.id:
-                back = entry.id in known
-                if not back or self._revise:
-                    entry = self._enter(entry, statements, back=back)
-                if entry.code is None and not back:
-                    known.add(entry.id)
-                    entering.append(entry.row)
-            judged.append(entry)
-            if entry.code is None:
-                self._met.setdefault(entry.source, entry.id)
-                statements.extend(statement_of(entry.id, fact) for fact in entry.facts)
-        self._batch.add_rows("trajectories", prepared.rows.take(pa.array(entering, pa.int64())))
-        for item in prepared.objects:
-            self._batch.add_object(item)
+        for prepared in chunks:
+            entries = [self._judge(entry, known, statements) for entry in prepared.entries]
+            entering = pa.array([entry.row for entry in entries if entry.entered], pa.int64())
+            self._batch.add_rows("trajectories", prepared.rows.take(entering))
+            for item in prepared.objects:
+                self._batch.add_object(item)
+            judged.append(entries)
         for statement in superseding(self._store, statements):
             self._batch.add_statement(statement)
         return judged
@@ -65,16 +57,31 @@ class Gate:
                     "the log that holds that line too, or mend the side file; nothing was written"
                 )
 
+    def _judge(self, entry: Entry, known: set[str], statements: list[Statement]) -> Entry:
+        """The entry, marked where its record enters, with a code where it is refused."""
+        if entry.code is not None:
+            return entry
+        if self._live.get(entry.attempt) != entry.id:
+            back = entry.id in known
+            if not back or self._revise:
+                entry = self._enter(entry, statements, back=back)
+            if entry.code is not None:
+                return entry
+            if not back:
+                known.add(entry.id)
+                entry = entry._replace(entered=True)
+        self._readings[entry.source][entry.id].add((entry.log.file, entry.place))
+        statements.extend(statement_of(entry.id, fact) for fact in entry.facts)
+        return entry
+
     def _enter(self, entry: Entry, statements: list[Statement], *, back: bool) -> Entry:
         """The entry, with a code where another record stands against it; ``back``: it was revised, and holds again."""
         taken = {self._live[entry.attempt]} if entry.attempt in self._live else set()
-        seen = set() if self._rename or entry.known_by == "order" else self._raws.get(entry.source, set())
+        seen = self._rivals(entry)
         if taken and (not self._revise or not taken.isdisjoint(self._entered)):
             return _refused(entry, "attempt_taken", taken)
         if seen and (not self._revise or (len(seen) > 1 and seen.isdisjoint(taken))):
             return _refused(entry, "raw_known", seen)
-        if entry.known_by == "bytes" and entry.source in self._met:
-            return _refused(entry, "raw_known", {self._met[entry.source]})
         if seen and seen.isdisjoint(taken):
             self._displaced.update((record, entry.attempt) for record in taken)
         revised = seen if seen.isdisjoint(taken) and seen else taken
@@ -87,6 +94,19 @@ class Gate:
         statements.extend(_revises(entry.id, record) for record in sorted(revised))
         return entry
 
+    def _rivals(self, entry: Entry) -> set[str]:
+        """The records that the same bytes were read as before; by names that tell them apart, not elsewhere in its log.
+
+        What is known by its order among identical records has none.
+        """
+        if self._rename or entry.known_by == "order":
+            return set()
+        readings = self._readings.get(entry.source, {})
+        if entry.known_by == "bytes":
+            return set(readings)
+        file, place = entry.log.file, entry.place
+        return {record for record, at in readings.items() if (file, place) in at or any(one != file for one, _ in at)}
+
     def _look_up(self, entries: Sequence[Entry]) -> set[str]:
         identities = [entry.id for entry in entries]
         known = {identity for identity in identities if self._batch.has("trajectories", identity)}
@@ -98,14 +118,14 @@ class Gate:
             [[entry.attempt for entry in entries]],
         )
         raws = self._store.sql(
-            "SELECT raw, part, trajectory FROM sightings WHERE raw IN (SELECT unnest(?)) "
+            "SELECT raw, part, trajectory, file, place FROM sightings WHERE raw IN (SELECT unnest(?)) "
             "AND trajectory IN (SELECT trajectory_id FROM attempts)",
             [[entry.raw for entry in entries]],
         )
         for attempt, identity in zip(*(column.to_pylist() for column in live.columns), strict=True):
             self._live.setdefault(attempt, identity)
-        for raw, part, identity in zip(*(column.to_pylist() for column in raws.columns), strict=True):
-            self._raws.setdefault(source_of(raw, part), set()).add(identity)
+        for raw, part, identity, file, place in zip(*(column.to_pylist() for column in raws.columns), strict=True):
+            self._readings[source_of(raw, part)][identity].add((file, place))
         return known | set(rows["id"].to_pylist())
 
 

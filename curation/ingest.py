@@ -11,28 +11,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from curation.erasures import Erasures
 from curation.errors import UsageError
-from curation.exposures import SecretLine, read_exposures
 from curation.gate import Gate
 from curation.importers.face import MAX_RECORD_BYTES, Importer, Slice
 from curation.importers.formats import detect, find
-from curation.importers.side_file import SideFile
-from curation.losses import Losses, read_losses
-from curation.prepared import Chunk, Entry, Reading, prepare
+from curation.prepared import Chunk, Entry, Log, Prepared, Reading, Stretch, prepare
 from curation.readers import Readers
 from curation.store import Batch, Store
 from curation.store.files import is_table
 from curation.store.tables import Row, object_row, record_batch
+from curation.tally import IngestResult, Tally
 from schemas.canonical import digest
 from schemas.objects import Object, Sighting
 
-_SHOWN = 10
 _CHUNK_RECORDS = 1_000
 _CHUNK_BYTES = 8 * 2**20
-_LISTED = 10
+_PORTION_RECORDS = 25_000
+_PORTION_BYTES = 128 * 2**20
 
 
 class Source(NamedTuple):
@@ -63,52 +59,6 @@ class IngestOptions(NamedTuple):
     number: bool = False
     limit: int = MAX_RECORD_BYTES
     readmit: bool = False
-
-
-class FormatCount(msgspec.Struct):
-    """What one importer read, and what in the first of its files was of its format."""
-
-    why: str
-    files: int
-    read: int
-    accepted: int
-    quarantined: int
-
-
-class Quarantined(msgspec.Struct):
-    """A record that is no attempt: its file, its line or index (from 1), the code, and the words of what refused it."""
-
-    file: str
-    place: int
-    code: str
-    detail: str | None
-
-
-class IngestResult(msgspec.Struct):
-    """What an import did; accepted + duplicates + quarantined = read. Files passed over hold no log.
-
-    ``secrets`` counts by kind the secrets in the records read, each once; ``secret_places`` are the first ten.
-    ``quarantine`` holds the first ten of the quarantined, ``unmatched_lines`` the first ten of the ``unmatched`` lines
-    of the side file, which are about no record read. ``seconds`` is for whoever holds a clock.
-    """
-
-    read: int
-    accepted: int
-    duplicates: int
-    quarantined: int
-    reasons: dict[str, int]
-    quarantine: list[Quarantined]
-    warnings: dict[str, int]
-    secrets: dict[str, int]
-    secret_places: list[SecretLine]
-    tasks: int
-    seconds: float
-    bytes: int
-    unmatched: int
-    unmatched_lines: tuple[int, ...]
-    passed_over: dict[str, str]
-    losses: Losses
-    formats: dict[str, FormatCount]
 
 
 def find_sources(paths: Sequence[Path], format_name: str) -> Sources:
@@ -162,45 +112,59 @@ def _source(path: Path, format_name: str) -> Source:
 
 
 def ingest(store: Store, sources: Sources, options: IngestOptions, readers: Readers | None = None) -> IngestResult:
-    """Read all sources into one batch and commit it. What is no attempt is quarantined, never raised.
+    """Read all sources into the store. What is no attempt is quarantined, never raised.
+
+    It is committed a portion at a time, so that memory does not grow with what is read: an import that is cut off
+    leaves whole portions, and the same import again adds the rest. A revision is one portion.
 
     ``readers`` do the reading, in processes of their own; without them it is done here.
 
     Raises UsageError for a revision that would leave a log line without its attempt.
     """
-    occurrences: Counter[str] = Counter()
-    used: set[int | None] = set()
-    with store.batch() as batch, _uncollected():
-        gate = Gate(store, batch, rename=options.reading.run is not None, revise=options.revise)
-        erasures = Erasures(store, batch, readmit=options.readmit)
-        for source in sources.files:
-            file = _file_digest(source.path)
-            for chunk, read in (readers or Readers()).map(prepare, _chunks(source, options, occurrences)):
-                prepared, withheld = erasures.screen(read)
-                used.update(entry.side_line for entry in prepared.entries)
-                raws = zip(prepared.raws, chunk.slices, strict=True)
-                rows = [_raw(name, piece) for name, piece in raws if name not in withheld]
-                batch.add_rows("objects", record_batch("objects", rows))
-                for entry in gate.judge(prepared):
-                    _sight(batch, source, file, entry)
-        gate.finish()
-        store.write(batch)
-        return _count(store, sources, batch, _unmatched(options.reading.side, used))
+    tally = Tally({source.importer.name: source.why for source in reversed(sources.files)}, options.reading.side)
+    read = (readers or Readers()).map(prepare, _chunks(sources.files, options))
+    with _uncollected():
+        for portion in _portions(read, whole=options.revise):
+            with store.batch() as batch:
+                _enter(store, batch, portion, options, tally)
+                store.write(batch)
+    return tally.result(sum(source.path.stat().st_size for source in sources.files), sources.passed_over)
+
+
+def _enter(
+    store: Store, batch: Batch, portion: Sequence[tuple[Chunk, Prepared]], options: IngestOptions, tally: Tally
+) -> None:
+    """Put what is new of a portion into a batch, and count it."""
+    gate = Gate(store, batch, rename=options.reading.run is not None, revise=options.revise)
+    erasures = Erasures(store, batch, readmit=options.readmit)
+    admitted: list[Prepared] = []
+    for chunk, read in portion:
+        prepared, withheld = erasures.screen(read)
+        raws = dict(zip(prepared.raws, chunk.slices, strict=True))
+        rows = [_raw(name, piece) for name, piece in raws.items() if name not in withheld]
+        batch.add_rows("objects", record_batch("objects", rows))
+        admitted.append(prepared)
+    judged = gate.judge(admitted)
+    gate.finish()
+    for entries, prepared in zip(judged, admitted, strict=True):
+        for entry in entries:
+            _sight(batch, entry)
+        tally.count(entries, prepared)
 
 
 def _raw(name: str, piece: Slice) -> Row:
     return object_row(Object(name, "raw", piece.data or b""))
 
 
-def _sight(batch: Batch, source: Source, file: str, entry: Entry) -> None:
+def _sight(batch: Batch, entry: Entry) -> None:
     batch.add_sighting(
         Sighting(
-            file=file,
-            name=source.name,
+            file=entry.log.file,
+            name=entry.log.name,
             place=entry.place,
             offset=entry.offset,
             raw=entry.raw,
-            importer=f"{source.importer.name}@{source.importer.version}",
+            importer=entry.log.importer,
             trajectory=None if entry.code else entry.id,
             code=entry.code,
             detail=entry.detail or None,
@@ -208,65 +172,6 @@ def _sight(batch: Batch, source: Source, file: str, entry: Entry) -> None:
             part=entry.part,
         )
     )
-
-
-def _count(store: Store, sources: Sources, batch: Batch, unmatched: tuple[int, ...]) -> IngestResult:
-    """What the store says of the sightings of this batch."""
-    counts = store.sql(
-        """WITH seen AS MATERIALIZED (
-            SELECT file, name, importer, trajectory, code, warnings FROM sightings WHERE id IN (SELECT unnest(?))
-        )
-        SELECT 'format' AS what, importer AS name, count(*) AS n, count(DISTINCT (file, name)) AS files,
-            count(code) AS quarantined,
-            count(DISTINCT trajectory) FILTER (trajectory IN (SELECT unnest(?))) AS accepted FROM seen GROUP BY importer
-        UNION ALL SELECT 'reason', code, count(*), 0, 0, 0 FROM seen WHERE code IS NOT NULL GROUP BY code
-        UNION ALL SELECT 'warning', w, count(*), 0, 0, 0 FROM (SELECT unnest(warnings) AS w FROM seen) GROUP BY w
-        UNION ALL SELECT 'tasks', '', count(DISTINCT task_key), 0, 0, 0 FROM attempts
-            WHERE trajectory_id IN (SELECT trajectory FROM seen)
-        ORDER BY what, name""",
-        [sorted(batch.ids("sightings")), sorted(batch.ids("trajectories"))],
-    ).to_pylist()
-    formats = [row for row in counts if row["what"] == "format"]
-    why = {source.importer.name: source.why for source in reversed(sources.files)}
-    read, accepted, quarantined = (sum(row[name] for row in formats) for name in ("n", "accepted", "quarantined"))
-    exposed = read_exposures(store, sorted(batch.ids("sightings")))
-    return IngestResult(
-        read=read,
-        accepted=accepted,
-        duplicates=read - quarantined - accepted,
-        quarantined=quarantined,
-        reasons={row["name"]: row["n"] for row in counts if row["what"] == "reason"},
-        quarantine=_quarantined(store, batch),
-        warnings={row["name"]: row["n"] for row in counts if row["what"] == "warning"},
-        secrets=exposed.kinds,
-        secret_places=exposed.lines,
-        tasks=sum(row["n"] for row in counts if row["what"] == "tasks"),
-        seconds=0.0,
-        bytes=sum(source.path.stat().st_size for source in sources.files),
-        unmatched=len(unmatched),
-        unmatched_lines=unmatched[:_SHOWN],
-        passed_over=sources.passed_over,
-        losses=read_losses(store, sorted(batch.ids("sightings"))),
-        formats={
-            name: FormatCount(why[name], row["files"], row["n"], row["accepted"], row["quarantined"])
-            for row in formats
-            for name in [row["name"].partition("@")[0]]
-        },
-    )
-
-
-def _quarantined(store: Store, batch: Batch) -> list[Quarantined]:
-    first = store.sql(
-        """SELECT name AS file, place, code, detail FROM sightings
-           WHERE id IN (SELECT unnest(?)) AND code IS NOT NULL ORDER BY name, place LIMIT ?""",
-        [sorted(batch.ids("sightings")), _LISTED],
-    )
-    return [Quarantined(**row) for row in first.to_pylist()]
-
-
-def _unmatched(side: SideFile | None, used: set[int | None]) -> tuple[int, ...]:
-    """The lines of the side file that are about no record of this import."""
-    return () if side is None else tuple(sorted(side.lines.keys() - used))
 
 
 @contextmanager
@@ -281,31 +186,53 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _portions(read: Iterable[tuple[Chunk, Prepared]], *, whole: bool) -> Iterator[list[tuple[Chunk, Prepared]]]:
+    """What is read in portions to be committed together, or all in one."""
+    portion: list[tuple[Chunk, Prepared]] = []
+    records = weight = 0
+    for chunk, prepared in read:
+        portion.append((chunk, prepared))
+        records += len(prepared.entries)
+        weight += sum(len(piece.data or b"") for piece in chunk.slices) + prepared.rows.nbytes
+        if not whole and (records >= _PORTION_RECORDS or weight >= _PORTION_BYTES):
+            yield portion
+            portion, records, weight = [], 0, 0
+    if portion:
+        yield portion
 
 
-def _chunks(source: Source, options: IngestOptions, occurrences: Counter[str]) -> Iterator[Chunk]:
-    for slices in _groups(source.importer.slices(source.path, options.limit)):
-        numbers = [_occurrence(piece, occurrences) for piece in slices] if options.number else None
-        yield Chunk(source.importer.name, source.name, slices, options.reading, numbers, options.limit)
+def _chunks(sources: Iterable[Source], options: IngestOptions) -> Iterator[Chunk]:
+    """The records of all logs in chunks; one holds the records of many small logs, or some of a large one."""
+    occurrences: Counter[str] = Counter()
+    stretches: list[Stretch] = []
+    records = weight = 0
+    for source in sources:
+        log = Log(_file_digest(source.path), source.name, f"{source.importer.name}@{source.importer.version}")
+        slices: list[Slice] = []
+        for piece in source.importer.slices(source.path, options.limit):
+            slices.append(piece)
+            records += 1
+            weight += len(piece.data or b"")
+            if records >= _CHUNK_RECORDS or weight >= _CHUNK_BYTES:
+                stretches.append(_stretch(log, slices, options, occurrences))
+                yield Chunk(stretches, options.reading, options.limit)
+                stretches, slices, records, weight = [], [], 0, 0
+        if slices:
+            stretches.append(_stretch(log, slices, options, occurrences))
+    if stretches:
+        yield Chunk(stretches, options.reading, options.limit)
 
 
-def _groups(slices: Iterable[Slice]) -> Iterator[list[Slice]]:
-    group: list[Slice] = []
-    weight = 0
-    for piece in slices:
-        group.append(piece)
-        weight += len(piece.data or b"")
-        if len(group) >= _CHUNK_RECORDS or weight >= _CHUNK_BYTES:
-            yield group
-            group, weight = [], 0
-    if group:
-        yield group
+def _stretch(log: Log, slices: list[Slice], options: IngestOptions, occurrences: Counter[str]) -> Stretch:
+    return Stretch(log, slices, [_occurrence(piece, occurrences) for piece in slices] if options.number else None)
 
 
 def _occurrence(piece: Slice, occurrences: Counter[str]) -> int:
     raw = digest(piece.data or b"")
     occurrences[raw] += 1
     return occurrences[raw]
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

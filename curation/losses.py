@@ -1,97 +1,103 @@
-"""What reading a log could not keep as it was, or had to find out: counted from the stored records and sightings."""
+"""What reading a log could not keep as it was, or had to find out: counted in the records as they are read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import pairwise
 
 import msgspec
+from msgspec import UNSET
 
 from curation.clocks import CLOCKS, read_clocks
-from curation.store import Store
+from curation.importers.face import Item, Parsed
+from schemas.trajectory import Json, Message
 
 OUT_OF_ORDER = "clocks_out_of_order"
 
 _SHOWN = 8
-_SHAPE = (
-    '{"extra":"JSON","messages":[{"role":"VARCHAR","answers":{"by":"VARCHAR"},"hidden":"VARCHAR","extra":"JSON",'
-    '"tool_calls":[{"uid":"VARCHAR","id":"VARCHAR","parse_error":"VARCHAR"}]}]}'
-)
-_SEEN = "SELECT trajectory, code, warnings FROM sightings WHERE id IN (SELECT unnest($sightings))"
-_COUNTS = f"""
-WITH seen AS MATERIALIZED ({_SEEN}), shaped AS (
-    SELECT record, from_json(record, '{_SHAPE}') AS r FROM trajectories WHERE id IN (SELECT trajectory FROM seen)
-), parts AS (
-    SELECT r.messages AS messages, flatten([m.tool_calls FOR m IN r.messages IF m.tool_calls IS NOT NULL]) AS calls,
-        [m.extra FOR m IN r.messages IF m.extra IS NOT NULL] AS extras, json_keys(r.extra) AS own,
-        CASE WHEN contains(record, '"sha256":') THEN json_extract(record, '$.messages[*].content[*]') END AS content
-    FROM shaped
-), told AS MATERIALIZED (
-    SELECT [coalesce(m.answers.by, 'none') FOR m IN messages IF m.role = 'tool'] AS links,
-        [m.hidden FOR m IN messages IF m.hidden IS NOT NULL] AS hidden,
-        [CASE c.id WHEN '' THEN 'empty' ELSE 'absent' END FOR c IN calls IF coalesce(c.id, '') = ''] AS nameless,
-        [c.id FOR c IN calls IF coalesce(c.id, '') <> ''] AS names,
-        [c.parse_error FOR c IN calls IF c.parse_error IS NOT NULL] AS arguments,
-        [p ->> 'type' FOR p IN content IF p ->> 'sha256' IS NOT NULL] AS "references",
-        len([e FOR e IN extras IF e ->> 'truncated' = 'true']) AS cut,
-        list_distinct(coalesce(own, []) || ['messages.' || k FOR k IN flatten([json_keys(e) FOR e IN extras])]) AS extra
-    FROM parts
-)
-SELECT what, name, sum(n)::BIGINT AS n FROM (
-    SELECT 'extra' AS what, unnest(extra) AS name, 1 AS n FROM told
-    UNION ALL SELECT 'links', unnest(links), 1 FROM told
-    UNION ALL SELECT 'ids', unnest(nameless), 1 FROM told
-    UNION ALL SELECT 'ids', 'repeated', len(names) - len(list_distinct(names)) FROM told
-    UNION ALL SELECT 'arguments', unnest(arguments), 1 FROM told
-    UNION ALL SELECT 'references', unnest("references"), 1 FROM told
-    UNION ALL SELECT 'hidden', unnest(hidden), 1 FROM told
-    UNION ALL SELECT 'truncated', 'answers', cut FROM told
-    UNION ALL SELECT 'truncated', 'items', 1 FROM seen WHERE code = 'truncated'
-    UNION ALL SELECT 'records', unnest(warnings), 1 FROM seen WHERE code IS NULL
-) GROUP BY what, name HAVING sum(n) > 0 ORDER BY what, n DESC, name"""
-_TIMES = f"""
-WITH seen AS ({_SEEN})
-SELECT max(value) FROM annotations WHERE field = '{CLOCKS}' AND author_kind = 'log'
-    AND trajectory IN (SELECT trajectory FROM seen) GROUP BY trajectory"""
+_KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+Counts = dict[str, int]
 
 
 class Losses(msgspec.Struct):
-    """What the records that were read do not hold as the log had it; what is not there is not counted.
+    """What the items that were read do not hold as the log had it, each item as often as it was read.
 
-    ``extra``: keys that are kept but not modelled, and of how many records (``messages.KEY``: of their messages).
-    ``links``: answers by how their call was found (id, position, name; none: an orphan). ``ids``: calls whose id is
-    absent, empty, or another call's too. ``arguments``: calls whose arguments are no object, by the parser's code.
-    ``references``: parts kept as a blob, by type. ``hidden``: messages before which reasoning or history is left out.
-    ``truncated``: answers that the log marks as cut, and items that end too early. ``records``: how many records have a
-    warning, and those whose messages are not in the order of their times.
+    What is not there is not counted. ``extra``: keys that are kept but not modelled, and of how many records
+    (``messages.KEY``: of their messages). ``links``: answers by how their call was found (id, position, name; none: an
+    orphan). ``ids``: calls whose id is absent, empty, or another call's too. ``arguments``: calls whose arguments are
+    no object, by the parser's code. ``references``: parts kept as a blob, by type. ``hidden``: messages before which
+    reasoning or history is left out. ``truncated``: answers that the log marks as cut, and items that end too early.
+    ``records``: how many records have a warning, and those whose messages are not in the order of their times.
     """
 
-    extra: dict[str, int] = {}
-    links: dict[str, int] = {}
-    ids: dict[str, int] = {}
-    arguments: dict[str, int] = {}
-    references: dict[str, int] = {}
-    hidden: dict[str, int] = {}
-    truncated: dict[str, int] = {}
-    records: dict[str, int] = {}
+    extra: Counts = {}
+    links: Counts = {}
+    ids: Counts = {}
+    arguments: Counts = {}
+    references: Counts = {}
+    hidden: Counts = {}
+    truncated: Counts = {}
+    records: Counts = {}
+
+    def count(self, item: Item) -> None:
+        """Count what is lost of one item."""
+        if not isinstance(item, Parsed):
+            if item.code == "truncated":
+                _add(self.truncated, ("items",))
+            return
+        messages = item.trajectory.messages
+        unmodelled = set(_keys(item.trajectory.extra))
+        for message in messages:
+            extra = _keys(message.extra)
+            unmodelled.update(f"messages.{key}" for key in extra)
+            if "truncated" in extra and bytes(extra["truncated"]) == b"true":
+                _add(self.truncated, ("answers",))
+            self._count_message(message)
+        _add(self.extra, unmodelled)
+        named = [call.id for message in messages for call in message.tool_calls if call.id]
+        if repeated := len(named) - len(set(named)):
+            _add(self.ids, ("repeated",), repeated)
+        _add(self.records, item.warnings)
+        times = next((fact.value for fact in item.facts if fact.field == CLOCKS and fact.by == "log"), None)
+        if isinstance(times, str) and _is_disordered(times):
+            _add(self.records, (OUT_OF_ORDER,))
+
+    def add(self, other: "Losses") -> None:
+        """Count what is lost of other items too."""
+        for name in self.__struct_fields__:
+            counts = getattr(self, name)
+            for key, times in getattr(other, name).items():
+                counts[key] = counts.get(key, 0) + times
+
+    def ordered(self) -> "Losses":
+        """The same, the most frequent of each first."""
+        return Losses(**{name: dict(_by_number(getattr(self, name))) for name in self.__struct_fields__})
 
     def summary(self) -> "Losses":
         """The same with the most frequent of each alone, for a person."""
         return Losses(**{name: _first(getattr(self, name)) for name in self.__struct_fields__})
 
+    def _count_message(self, message: Message) -> None:
+        if message.role == "tool":
+            _add(self.links, (message.answers.by if message.answers else "none",))
+        if message.hidden is not None:
+            _add(self.hidden, (message.hidden,))
+        if isinstance(message.content, tuple):
+            _add(self.references, (part.type for part in message.content if part.sha256 is not None))
+        for call in message.tool_calls:
+            if not call.id:
+                _add(self.ids, ("absent" if call.id is None else "empty",))
+            if call.parse_error is not None:
+                _add(self.arguments, (call.parse_error,))
 
-def read_losses(store: Store, sightings: Sequence[str]) -> Losses:
-    """What was lost or found out in the records of these sightings, as the store has them."""
-    given = {"sightings": list(sightings)}
-    losses = Losses()
-    for batch in store.stream(_COUNTS, given, 10_000):
-        for row in batch.to_pylist():
-            getattr(losses, row["what"])[row["name"]] = row["n"]
-    disordered = sum(
-        _is_disordered(value.as_py()) for batch in store.stream(_TIMES, given, 1_000) for value in batch.column(0)
-    )
-    if disordered:
-        losses.records[OUT_OF_ORDER] = disordered
-    return losses
+
+def _add(counts: Counts, names: Iterable[str], times: int = 1) -> None:
+    for name in names:
+        counts[name] = counts.get(name, 0) + times
+
+
+def _keys(extra: Json) -> Mapping[str, msgspec.Raw]:
+    return {} if extra is UNSET else _KEYS.decode(extra)
 
 
 def _is_disordered(value: str) -> bool:
@@ -100,7 +106,11 @@ def _is_disordered(value: str) -> bool:
     return any((one.tzinfo is None) == (two.tzinfo is None) and two < one for one, two in pairwise(times))
 
 
-def _first(counts: Mapping[str, int]) -> dict[str, int]:
-    first = dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_SHOWN])
+def _by_number(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def _first(counts: Mapping[str, int]) -> Counts:
+    first = dict(_by_number(counts)[:_SHOWN])
     more = len(counts) - len(first)
     return first | ({"others": more} if more else {})

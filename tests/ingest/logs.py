@@ -8,9 +8,10 @@ from typing import Any
 from curation.importers.side_columns import SideLines
 from curation.importers.side_file import SideFile
 from curation.importers.side_rows import rows_of
-from curation.ingest import IngestOptions, IngestResult, find_sources, ingest
+from curation.ingest import IngestOptions, find_sources, ingest
 from curation.prepared import Reading
 from curation.store import Store
+from curation.tally import IngestResult
 from tests.eight import FOUND, TOOLS, UNKNOWN, look_up, say
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from curation.annotate import annotate
 from curation.errors import UsageError
 from curation.gate import Gate
-from curation.prepared import Chunk, Prepared, Reading, prepare
+from curation.prepared import Chunk, Log, Prepared, Stretch, prepare
 from curation.show import TrajectoryView, show
 from curation.store import Store
 from curation.store.fsck import check
@@ -84,7 +84,7 @@ def test_a_new_version_of_a_rule_takes_the_place_of_the_old_one(tmp_path: Path, 
 
     source = logs / "tau-bench" / "gpt-4o-airline-tasks-00-24.json"
     slices = [piece for _, piece in zip(range(5), tau_bench.IMPORTER.slices(source), strict=False)]
-    prepared = prepare(Chunk(IMPORTER.name, "log.json", slices, Reading()))
+    prepared = prepare(Chunk([Stretch(Log("0" * 64, "log.json", f"{IMPORTER.name}@1"), slices)]))
 
     def with_rule(version: str, value: str) -> Prepared:
         fact = Fact("strata.size", value, "rule", f"size@{version}")
@@ -95,7 +95,7 @@ def test_a_new_version_of_a_rule_takes_the_place_of_the_old_one(tmp_path: Path, 
     def enter(store: Store, *readings: Prepared) -> list[dict[str, Any]]:
         for reading in readings:
             with store.batch() as batch:
-                Gate(store, batch, rename=False, revise=False).judge(reading)
+                Gate(store, batch, rename=False, revise=False).judge([reading])
                 store.write(batch)
         return attempts(store)
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from curation.ingest import IngestOptions, IngestResult, find_sources, ingest
+from curation.ingest import IngestOptions, find_sources, ingest
 from curation.losses import Losses
+from curation.tally import IngestResult
 from schemas import canonical
 from tests.cli.test_store_verbs import curate, result
 from tests.importers import atif_runs, session
