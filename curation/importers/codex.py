@@ -182,9 +182,9 @@ class _Session:
         Calls among them were read where they were made. A summary that the model wrote answers a request that is not in
         the log.
         """
-        written = payload.get("message")
+        summary = payload.get("message")
         at = self._last_item
-        if isinstance(written, str) and at >= 0 and _is_summary(self._now.entries[at].item or {}, written):
+        if isinstance(summary, str) and at >= 0 and _is_summary(self._now.entries[at].item or {}, summary):
             while at > 0 and (self._now.entries[at - 1].item or {}).get("type") == "reasoning":
                 at -= 1
             size = self._now.entries[at - 1].size if at else 0
@@ -263,12 +263,12 @@ class _Session:
         return True
 
 
-def _is_summary(item: dict[str, Any], written: str) -> bool:
+def _is_summary(item: dict[str, Any], summary: str) -> bool:
     """Whether an item is the model's text that the harness put in place of the history, after words of its own."""
     content = item.get("content")
     texts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else [content]
     text = "".join(text for text in texts if isinstance(text, str)).strip()
-    return item.get("role") == "assistant" and bool(text) and written.rstrip().endswith(text)
+    return item.get("role") == "assistant" and bool(text) and summary.rstrip().endswith(text)
 
 
 def _build(lines: list[SessionLine], data: bytes, piece: Slice, replaced: int) -> Iterator[Item]:

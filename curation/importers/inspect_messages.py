@@ -126,7 +126,7 @@ def read_sample(entries: list[dict[str, Any]], sample: Sample, aside: Aside) -> 
     texts = {call_id: text for call_id, text in texts.items() if written[call_id] == 1}
     cut = {_name(tool, "id") for tool in sample.tools if tool.get("truncated")} - {None}
     answers = {turn.answer: turn.event["output"]["choices"][0]["message"] for turn in sample.turns if turn.answer}
-    entries = [_as_answered(entry, answers.get(_name(entry, "id")), sample) for entry in entries]
+    entries = [_as_answered(entry, answers.get(_name(entry, "id") or ""), sample) for entry in entries]
     chats = [_chat(entry, sample, texts, cut) for entry in entries]
     try:
         shapes = msgspec.convert(chats, list[MessageShape])
