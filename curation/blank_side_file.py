@@ -11,6 +11,7 @@ import msgspec
 
 from curation.attempt_index import OWN_ID, PLACE, AttemptIndex, LiveAttempt
 from curation.errors import UsageError
+from curation.importers.formulas import NOTE, escape
 from curation.store import Store
 from schemas.canonical import encode
 
@@ -31,7 +32,8 @@ def write_blank(store: Store, path: Path, by: str = OWN_ID) -> BlankResult:
     """Write an empty side file: CSV where it is so named, else JSON Lines with ``null`` for what is missing.
 
     A line names its attempt by its key (``by``, see AttemptIndex), where it has none of its own by file and line; and
-    says which attempt that is. Raises UsageError where the file is there, or where that leaves attempts untold.
+    says which attempt that is. In a CSV no text of a log is a formula to a spreadsheet. Raises UsageError where the
+    file is there, or where that leaves attempts untold.
     """
     index = AttemptIndex(store, by)
     gaps = {record: missing for record, missing in _gaps(store) if missing}
@@ -91,11 +93,16 @@ def _identity(attempt: LiveAttempt) -> dict[str, Any]:
 
 
 def _csv(rows: list[tuple[dict[str, Any], list[str]]], missing: Mapping[str, int]) -> str:
+    """The lines as a table that a spreadsheet opens as text; see curation.importers.formulas."""
     named = {name: None for name in ("key", "file", "line", *_NAMING) if any(name in line for line, _ in rows)}
+    columns = [*(named or ("key",)), *missing]
+    cells = [{name: escape(value) for name, value in line.items()} for line, _ in rows]
+    if cells != [line for line, _ in rows]:
+        columns.append(NOTE)
     with io.StringIO(newline="") as file:
-        writer = csv.DictWriter(file, [*(named or ("key",)), *missing], lineterminator="\n")
+        writer = csv.DictWriter(file, columns, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
         writer.writeheader()
-        writer.writerows(line for line, _ in rows)
+        writer.writerows(cells)
         return file.getvalue()
 
 

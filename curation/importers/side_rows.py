@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from curation.errors import UsageError
 from curation.importers.face import MAX_RECORD_BYTES
+from curation.importers.formulas import NOTE, unescape
 from curation.importers.lines import BOM, read_lines
 from schemas import canonical
 
@@ -118,7 +119,10 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
                 f"is {cells[0]!r}: quote a text that holds a separator or a line end"
             )
         if cells:
-            yield number, dict(zip(columns, cells, strict=True))
+            row = dict(zip(columns, cells, strict=True))
+            if NOTE in row:
+                row = {name: unescape(cell) for name, cell in row.items() if name != NOTE}
+            yield number, row
 
 
 def _text_lines(path: Path) -> Iterator[str]:

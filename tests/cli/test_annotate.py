@@ -288,6 +288,57 @@ def test_a_template_that_is_filled_in_is_read_back(tmp_path: Path, name: str, by
     assert "is there already" in refused(folder, "annotate", "--template", name)
 
 
+HOSTILE = [
+    "=1+1",
+    "+1",
+    "-1",
+    "@x",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "'=1",
+    "''=1",
+    "'",
+    "'plain",
+    "a;=1+1",
+    "\uff1d1",
+    'x","=1',
+    "a\rb",
+]
+
+
+def test_no_text_of_a_log_is_a_formula_in_a_template_and_each_is_read_back(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    write(folder / "log.jsonl", [run(text, task=text) for text in HOSTILE])
+    result(folder, "init")
+    result(folder, "import", "log.jsonl")
+    result(folder, "annotate", "--template", "side.csv")
+    text = (folder / "side.csv").read_bytes().decode()
+    header, *rows = csv.reader(io.StringIO(text, newline=""))
+    assert header[-1] == "' before = + - @ is no part of a value"
+    assert not [cell for row in rows for cell in row if cell.startswith(tuple("=+-@\t\r\n\uff1d"))]
+    told = [
+        [f"t{number}" if name == "split" else cell for name, cell in zip(header, row, strict=True)]
+        for number, row in enumerate(rows)
+    ]
+    with (folder / "side.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, *told])
+    said = result(folder, "annotate", "side.csv")
+    assert (said["lines"], said["matched"], said["unmatched"]) == (len(HOSTILE), len(HOSTILE), 0)
+    found = result(folder, "sql", "SELECT run, task, split FROM attempts ORDER BY split")["rows"]
+    assert {(row["run"], row["task"]) for row in found} == {(text, text) for text in HOSTILE}
+    assert {row["split"] for row in found} == {f"t{number}" for number in range(len(HOSTILE))}
+
+
+def test_an_apostrophe_is_a_part_of_a_value_in_a_table_that_does_not_say_otherwise(tmp_path: Path) -> None:
+    folder = new(tmp_path / "store")
+    (folder / "own.csv").write_text("key,split,group\nb,'=1,-1\n")
+    result(folder, "annotate", "own.csv")
+    (row,) = [row for row in attempts(folder) if row["run"] == "b"]
+    assert (row["split"], row["group"]) == ("'=1", "-1")
+
+
 def fill(path: Path) -> None:
     """Fill in a template: what is missing of outcome and split, by the attempt's run."""
     text = path.read_text()

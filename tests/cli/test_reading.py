@@ -59,7 +59,11 @@ def on_terminal(folder: Path, width: int, *arguments: str) -> str:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the eight, all kinds built, and first actions built once more after a new fact."""
     folder = tmp_path_factory.mktemp("built")
-    (folder / "eight.jsonl").write_bytes(lines())
+    logged = [json.loads(line) for line in lines().splitlines()]
+    for chat in logged:
+        if chat["id"] == "first_ok":  # a text of its own, or all the eight would be held out with it
+            chat["messages"][0]["content"] += " :)"
+    write(folder / "eight.jsonl", logged)
     write(folder / "side.jsonl", [{"key": "first_ok", "split": "test"}])
     for verb in (["init"], ["import", "eight.jsonl"]):
         result(folder, *verb)
