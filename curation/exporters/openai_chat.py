@@ -1,18 +1,26 @@
 """OpenAI chat of a record: one object ``{messages, tools, ...}``, with the arguments and texts exactly as logged.
 
 What the importer noted about the form of a message is undone. What this project knows beside (task, attempt, outcome,
-stop) stands under the side-file keys, so that reading it again names the same attempt.
+stop) stands under the side-file keys, so that reading it again names the same attempt; who says it stands in
+``curation.said_by``, where that is not the log itself.
 """
 
+from collections import Counter
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
 from curation.exporters.known import Known
+from curation.importers.claims import Claim, claim_of
+from curation.importers.openai_chat import BLOCK, Beside
 from schemas.trajectory import Json, Message, Part, ToolCall
 
 _OUTCOMES = {"passed": "success", "failed": "failure", "partial": "partial", "unknown": "unknown"}
+_FIELDS = {
+    **{name: name for name in ("split", "group", "environment", "stop")},
+    "allocation": "attempt.allocation",
+}
 _NOTES = frozenset(("content", "tool_calls", "role", "tool_call_id", "name", "error", "reasoning"))
 
 
@@ -32,9 +40,32 @@ def write(known: Known) -> dict[str, Any]:
         "error": trajectory.stop_text,
         "usage": None if trajectory.usage is None else msgspec.to_builtins(trajectory.usage) or None,
         **_beside(known),
+        BLOCK: _block(known),
         **_decoded(trajectory.extra),
     }
     return {name: value for name, value in chat.items() if value is not None}
+
+
+def left_out(known: Known) -> dict[str, int]:
+    """What is known of the trajectory and has no place in a chat, by kind."""
+    found = Counter(item.field.partition(".")[0] for item in known.annotations if not _is_written(item.field))
+    found.update(f"{item.layer} checks" for item in known.verifications if item.layer != "task")
+    found.update({"lineage": known.trajectory.fork is not None, "findings": known.findings})
+    return {name: times for name, times in sorted(found.items()) if times}
+
+
+def _is_written(field: str) -> bool:
+    return field in _FIELDS.values() or field.startswith(("strata.", "budget."))
+
+
+def _block(known: Known) -> dict[str, Any] | None:
+    """Who says what stands under the side-file keys."""
+    checks = [item for item in known.verifications if item.layer == "task"][:1]
+    authors = {item.field: item.author for item in known.annotations if _is_written(item.field)}
+    claims = {name: claim_of(author) for name, author in authors.items()}
+    claims |= {"outcome": claim_of(item.author) for item in checks}
+    said = {name: claim for name, claim in sorted(claims.items()) if claim != Claim()}
+    return dict(msgspec.to_builtins(Beside(said))) if said else None
 
 
 def _beside(known: Known) -> dict[str, Any]:
@@ -52,10 +83,7 @@ def _beside(known: Known) -> dict[str, Any]:
         "outcome": _OUTCOMES.get(checks[0].result) if checks else None,
         "score": checks[0].score if checks else None,
         "strata": strata or None,
-        "split": facts.get("split"),
-        "group": facts.get("group"),
-        "environment": facts.get("environment"),
-        "stop": facts.get("stop"),
+        **{key: facts.get(field) for key, field in _FIELDS.items()},
         "budget": budget or None,
     }
 
@@ -88,6 +116,10 @@ def _add_calls(said: dict[str, Any], message: Message, notes: dict[str, Any]) ->
     calls = []
     for position, call in enumerate(message.tool_calls):
         note = notes.get(str(position), {}) if isinstance(notes, dict) else {}
+        if note.get("arguments_form") == "text":
+            custom = {"name": call.name, "input": call.arguments_text}
+            calls.append({"id": call.id, "type": "custom", "custom": custom})
+            continue
         function = {"name": call.name, "arguments": _arguments(call, note.get("arguments_form"))}
         if note.get("type") == "function_call":
             said["function_call"] = function

@@ -6,9 +6,9 @@ from typing import Any
 from msgspec import UNSET
 
 from curation.importers.aside import Aside
-from curation.importers.calls import CallShape, FunctionShape, read_call
+from curation.importers.calls import CallShape, CustomShape, FunctionShape, read_call
 from curation.importers.conversation import Conversation, Said, Turn, kept
-from schemas.trajectory import Message, MessageError, Role, ToolCall
+from schemas.trajectory import Message, MessageError, Role
 
 ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "system", "assistant": "assistant"}
 
@@ -111,18 +111,15 @@ class ItemReader:
             self._turn.said.hidden = True
 
     def _call(self, item: dict[str, Any], kind: str) -> None:
-        """A call, named by its tool, or by its kind where the harness or the provider has the tool built in.
-
-        The text that a custom tool takes is no JSON and need not be: nothing is said of whether it parses.
-        """
+        """A call, named by its tool, or by its kind where the harness or the provider has the tool built in."""
         call_id = next((found for key in ("call_id", "id") if isinstance(found := item.get(key), str)), None)
         name = item["name"] if isinstance(item.get("name"), str) else kind.removesuffix("_call")
         written = next((item[key] for key in _WRITTEN if key in item), UNSET)
         if kind == "custom_tool_call" and isinstance(written, str):
-            call, note = ToolCall(self._turn.uid, name, written, call_id), {"arguments_form": "text"}
+            shape = CallShape(custom=CustomShape(name, written), id=call_id)
         else:
             shape = CallShape(FunctionShape(name, written), call_id, "function")
-            call, note = read_call({"function": {}}, shape, self._turn.uid, self.aside)
+        call, note = read_call({"function": {}}, shape, self._turn.uid, self.aside)
         note |= {key: value for key, value in item.items() if key not in _KNOWN and value is not None}
         self._turn.call(call, note)
 

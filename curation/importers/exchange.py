@@ -1,21 +1,24 @@
-"""One line of a log of calls: a request to a model with its response, in the forms in which proxies write it."""
+"""One line of a log of calls: a request to a model with its response, as OpenAI's and Anthropic's APIs shape them."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from curation.clocks import logged_time
+from curation.importers.blocks import read_system, read_turn
+from curation.importers.envelopes import (
+    ABSENT,
+    Pair,
+    are_messages,
+    error_of,
+    open_pair,
+    session_of,
+    status_of,
+    time_of,
+)
 from curation.importers.face import RefusedError
 from curation.importers.model_calls import ModelCall
 from curation.importers.response_items import read_items
-from schemas import canonical
+from curation.importers.streams import read_stream
 
-PAIRS = (
-    ("request", "response"),
-    ("request_body", "response_body"),
-    ("requestBody", "responseBody"),
-    ("req", "res"),
-    ("input", "output"),
-)
 SAMPLING = frozenset(
     (
         "temperature",
@@ -30,159 +33,143 @@ SAMPLING = frozenset(
         "reasoning",
         "response_format",
         "text",
+        "thinking",
         "tool_choice",
         "parallel_tool_calls",
         "stop",
+        "stop_sequences",
     )
 )
-_SESSIONS = ("session_id", "sessionId", "conversation_id", "conversationId", "thread_id", "threadId", "session")
-_METADATA = ("metadata", "properties", "meta")
-_ERRORS = ("error", "error_str", "exception")
-_STATUS = ("status_code", "statusCode", "http_status", "status")
-_BODY = 3  # levels of ``body`` and of JSON text around a request
+_FOREIGN = frozenset(("conversations", "traj", "trajectory", "history", "working_start"))  # marks of other formats
+_FULL = frozenset(("request", "request_body", "requestBody", "proxy_server_request", "req", "body"))
+_CACHED = ("cache_creation_input_tokens", "cache_read_input_tokens")
 
 
-def is_exchange(value: Any) -> bool:
-    """Whether a value, perhaps cut, is a request with its response."""
-    if not isinstance(value, dict) or "conversations" in value or any(key.startswith("gen_ai.") for key in value):
+def is_exchange(value: Any, *, cut: bool = False) -> bool:
+    """Whether a value is a request with its response; of one that is ``cut`` the response may be missing."""
+    if not isinstance(value, dict) or not _FOREIGN.isdisjoint(value) or any(key.startswith("gen_ai.") for key in value):
         return False
-    if "traj" in value or "trajectory" in value or "history" in value or "working_start" in value:
+    pair = open_pair(value)
+    if pair is None:
         return False
-    request, response = _pair(value)
-    if request is None:
-        return False
-    if isinstance(request.get("messages"), list):
-        return response is not _ABSENT and _are_messages(request["messages"])
-    return (
-        "input" in request
-        and (isinstance(request["input"], str) or _are_messages(request["input"]))
-        and (response is not _ABSENT)
+    asked = pair.request.get("messages", pair.request.get("input"))
+    if pair.response is ABSENT:
+        return cut and not _FULL.isdisjoint(value) and "model" in pair.request and are_messages(asked)
+    return are_messages(asked) or ("messages" not in pair.request and isinstance(asked, str))
+
+
+def read_exchange(record: Any, *, history: bool = True) -> ModelCall:
+    """The call of a line; without ``history``, all but the messages of its request.
+
+    Raises RefusedError for what is no call of a chat model.
+    """
+    line = _open(record)
+    request, answer = line.pair.request, line.pair.response
+    call = _tied(line, history=history)
+    usage = _usage(answer, record)
+    error = error_of(record, answer)
+    return call._replace(
+        model=_text(answer, "model") or _text(request, "model") or _text(record, "model"),
+        sampling={key: request[key] for key in sorted(SAMPLING & request.keys()) if request[key] is not None},
+        seed=request["seed"] if type(request.get("seed")) is int else None,
+        tools=_tools(request),
+        prompt_tokens=_prompt_tokens(usage),
+        completion_tokens=_number(usage, "completion_tokens", "output_tokens", "output", "completionTokens"),
+        cost=_cost(usage, record),
+        finish=line.finish,
+        error="the recorded stream ends before its end" if line.cut and error is None else error,
+        status=status_of(line.pair),
+        time=time_of(line.pair),
+        reasoned=_reasoned(usage, call.answers),
     )
 
 
-def read_exchange(record: Any) -> ModelCall:
-    """The call of a line. Raises RefusedError for what is no call of a chat model."""
-    request, response = _pair(record) if isinstance(record, dict) else (None, _ABSENT)
-    if request is None:
+def read_ties(record: Any) -> ModelCall:
+    """The call of a line, as far as it is tied to others: its messages, and the names that it has and refers to.
+
+    Raises RefusedError for what is no call of a chat model.
+    """
+    return _tied(_open(record), history=True)
+
+
+class _Line(NamedTuple):
+    """A line, a recorded stream put together; ``linked``: its request holds only what is new."""
+
+    pair: Pair
+    answers: list[list[dict[str, Any]]]
+    finish: str | None
+    linked: bool
+    cut: bool
+
+
+def _open(record: Any) -> _Line:
+    pair = open_pair(record) if isinstance(record, dict) else None
+    if pair is None:
         raise RefusedError("not_a_record", "a line holds a request with messages (or input) and its response")
-    answer = _body(response)
-    places = (record, *(record[key] for key in _METADATA if isinstance(record.get(key), dict)))
-    places += (request, *(request[key] for key in _METADATA if isinstance(request.get(key), dict)))
-    if isinstance(answer, dict):
-        places += (answer,)
-    linked = "messages" not in request
-    if linked and not isinstance(request.get("input"), str | list):
+    linked = "messages" not in pair.request
+    if linked and not isinstance(pair.request.get("input"), str | list):
         raise RefusedError("not_a_record", "the request has neither messages nor input: it asks no chat model")
+    streamed = read_stream(pair.response)
+    if streamed is not None:
+        pair = pair._replace(response=streamed.response)
+    answer = pair.response
     if isinstance(answer, dict) and answer.get("object") == "list" and "data" in answer:
         raise RefusedError("not_a_record", "the response is a list of embeddings: it is no call of a chat model")
     answers, finish = _answers(answer)
-    error = _first_error(record, answer)
-    usage = _usage(answer, record)
-    session = _session(places)
+    return _Line(pair, answers, finish, linked, streamed is not None and streamed.cut)
+
+
+def _tied(line: _Line, *, history: bool) -> ModelCall:
+    pair, answer = line.pair, line.pair.response
+    request = pair.request
     return ModelCall(
-        messages=read_items(request["input"]) if linked else _messages(request["messages"]),
-        answers=answers,
-        head=_head(request) if linked else None,
-        id=_text(answer, "id") or _text(record, "response_id"),
-        session=session,
+        messages=[] if not history else read_items(request["input"]) if line.linked else _messages(request),
+        answers=line.answers,
+        head=_head(request) if line.linked else None,
+        id=_text(answer, "id") or _text(pair.around[0], "response_id"),
+        session=session_of([*pair.about, *([answer] if isinstance(answer, dict) else [])]),
         previous=_text(request, "previous_response_id") or _text(answer, "previous_response_id"),
-        model=_text(answer, "model") or _text(request, "model") or _text(record, "model"),
-        sampling={key: request[key] for key in sorted(SAMPLING & request.keys()) if request[key] is not None},
-        seed=request["seed"] if isinstance(request.get("seed"), int) else None,
-        tools=_tools(request),
-        prompt_tokens=_number(usage, "prompt_tokens", "input_tokens", "input", "promptTokens"),
-        completion_tokens=_number(usage, "completion_tokens", "output_tokens", "output", "completionTokens"),
-        cost=_cost(usage, record),
-        finish=finish,
-        error=None if answers and error is None else error,
-        status=_status(record, response, answer),
-        time=logged_time(record) or (logged_time(answer) if isinstance(answer, dict) else None),
-        reasoned=_reasoned(usage, answers),
-        conversation=linked and any(place.get("conversation") for place in places),
+        conversation=line.linked and any(place.get("conversation") for place in pair.about),
+        cut=line.cut,
     )
-
-
-_ABSENT = object()
-
-
-def _pair(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, Any]:
-    """The body of the request, and the response as it stands."""
-    if record.get("object") == "response" and "input" in record:
-        return dict(record), record
-    for asked, answered in PAIRS:
-        if asked in record:
-            request = _body(record[asked])
-            if isinstance(request, list):
-                request = {"messages": request} if _are_messages(request) else None
-            elif isinstance(request, str) and asked == "input":
-                request = None
-            if isinstance(request, dict) and ("messages" in request or "input" in request):
-                return request, record.get(answered, record.get("error", _ABSENT))
-    if "messages" in record and isinstance(_body(record.get("response")), dict):
-        answer = _body(record["response"])
-        if {"choices", "output", "error", "content", "role"} & answer.keys():
-            return dict(record), record["response"]
-    return None, _ABSENT
-
-
-def _body(value: Any) -> Any:
-    """What is sent, out of an envelope with a ``body`` and of JSON text."""
-    for _ in range(_BODY):
-        if isinstance(value, str) and value[:1] in ("{", "["):
-            try:
-                value, _ = canonical.parse(value.encode())
-            except canonical.UnreadableError:
-                return value
-        elif isinstance(value, dict) and isinstance(value.get("body"), dict | str) and "messages" not in value:
-            value = value["body"]
-        else:
-            break
-    return value
 
 
 def _answers(answer: Any) -> tuple[list[list[dict[str, Any]]], str | None]:
     """The alternative answers of a response, and why the first ended."""
-    body: Any = answer
-    match body:
-        case str() if answer:
-            return [[{"role": "assistant", "content": body}]], None
+    if isinstance(answer, str):
+        return [[{"role": "assistant", "content": answer}]] if answer else [], None
+    match answer:
         case {"choices": [*listed]}:
             choices = [choice for choice in listed if isinstance(choice, dict)]
             messages = [choice["message"] for choice in choices if isinstance(choice.get("message"), dict)]
-            finish = choices[0].get("finish_reason") if choices else None
-            return [[_assistant(message)] for message in messages], finish if isinstance(finish, str) else None
+            return [_assistant(message) for message in messages], _text(
+                choices[0], "finish_reason"
+            ) if choices else None
         case {"output": [_, *_] as output, **rest}:
             reason = rest.get("incomplete_details")
-            finish = reason.get("reason") if isinstance(reason, dict) else rest.get("status")
-            messages = read_items(output)
-            return ([messages] if messages else []), finish if isinstance(finish, str) else None
-        case {"message": {"role": _} as message, **rest}:
-            finish = rest.get("finish_reason")
-            return [[_assistant(message)]], finish if isinstance(finish, str) else None
+            said = read_items(output)
+            return [said] if said else [], _text(reason, "reason") or _text(rest, "status")
+        case {"message": {"role": _} as message}:
+            return [_assistant(message)], _text(answer, "finish_reason")
+        case {"type": "message", "content": [*content], **rest}:
+            return [read_turn({"role": "assistant", "content": content})], _text(rest, "stop_reason")
         case {"role": "assistant"}:
-            finish = body.get("finish_reason")
-            return [[_assistant(body)]], finish if isinstance(finish, str) else None
-        case {"status": str(status)} if status in ("cancelled", "incomplete"):
+            return [_assistant(answer)], _text(answer, "finish_reason") or _text(answer, "stop_reason")
+        case {"status": "cancelled" | "incomplete" as status}:
             return [], status
         case _:
             return [], None
 
 
-def _assistant(message: dict[str, Any]) -> dict[str, Any]:
-    return {"role": "assistant", "content": message.get("content"), **message}
+def _assistant(message: dict[str, Any]) -> list[dict[str, Any]]:
+    return read_turn({"role": "assistant", "content": message.get("content"), **message})
 
 
-def _messages(messages: Any) -> list[dict[str, Any]]:
+def _messages(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    messages = request["messages"]
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         raise RefusedError("not_a_record", "messages is no list of objects")
-    return messages
-
-
-def _are_messages(value: Any) -> bool:
-    """Whether a list holds messages or items of a conversation."""
-    if not isinstance(value, list):
-        return False
-    return all(isinstance(entry, dict) and ("role" in entry or "type" in entry) for entry in value[:1])
+    return [*read_system(request.get("system")), *(turn for message in messages for turn in read_turn(message))]
 
 
 def _head(request: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -199,39 +186,23 @@ def _tools(request: Mapping[str, Any]) -> list[Any] | None:
     return None
 
 
-def _first_error(record: Mapping[str, Any], answer: Any) -> str | None:
-    found = [answer.get("error")] if isinstance(answer, dict) else []
-    found += [record.get(key) for key in _ERRORS]
-    error = next((each for each in found if each), None)
-    return error if error is None or isinstance(error, str) else canonical.encode(error).decode()
-
-
-def _status(record: Mapping[str, Any], response: Any, answer: Any) -> int | None:
-    places = [place for place in (record, response, answer) if isinstance(place, dict)]
-    codes = [place[key] for place in places for key in _STATUS if type(place.get(key)) is int]
-    codes += [code for place in places if isinstance(place.get("error"), dict) for code in [place["error"].get("code")]]
-    return next((code for code in codes if type(code) is int and 100 <= code < 600), None)
-
-
-def _session(places: tuple[Mapping[str, Any], ...]) -> str | None:
-    for place in places:
-        for key in _SESSIONS:
-            found = place.get(key)
-            if isinstance(found, str | int) and not isinstance(found, bool) and found != "":
-                return str(found)
-        match place.get("conversation"):
-            case str(found) | {"id": str(found)}:
-                return found
-    return None
-
-
 def _usage(answer: Any, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    places = (answer, record) if isinstance(answer, dict) else (record,)
-    return next((place["usage"] for place in places if isinstance(place.get("usage"), dict)), {})
+    found = [answer.get("usage")] if isinstance(answer, dict) else []
+    found += [record.get("usage"), record.get("usageDetails")]
+    return next((usage for usage in found if isinstance(usage, dict)), record)
+
+
+def _prompt_tokens(usage: Mapping[str, Any]) -> int | None:
+    """All tokens that were read; where those of the cache are counted apart, they are a part of them."""
+    total = _number(usage, "prompt_tokens", "promptTokens")
+    if total is not None:
+        return total
+    plain = _number(usage, "input_tokens", "input")
+    return None if plain is None else plain + sum(_number(usage, key) or 0 for key in _CACHED)
 
 
 def _cost(usage: Mapping[str, Any], record: Mapping[str, Any]) -> float | int | None:
-    found = [usage.get("cost"), record.get("response_cost"), record.get("cost")]
+    found = [usage.get("cost"), *(record.get(key) for key in ("response_cost", "cost", "spend", "totalCost"))]
     return next((cost for cost in found if type(cost) in (int, float)), None)
 
 

@@ -8,12 +8,14 @@ import msgspec
 from msgspec.structs import replace
 
 from curation.importers.aside import Aside
-from curation.importers.call_tree import CallPath, Run
+from curation.importers.call_runs import Run
+from curation.importers.call_tree import CallPath
+from curation.importers.digest_trie import SIZE
 from curation.importers.extra import kept
 from curation.importers.face import Fact, Parsed, RefusedError, Slice
 from curation.importers.messages import MessageShape, read_messages
 from curation.importers.response_items import HIDDEN
-from schemas.canonical import encode
+from schemas.canonical import UnreadableError, encode, parse
 from schemas.objects import Object, tools_object
 from schemas.statements import Stop
 from schemas.trajectory import Attempt, Conditions, Message, Task, Trajectory, Usage
@@ -22,10 +24,12 @@ _ROLES = {"developer": "system", "function": "tool"}
 _STOPS: dict[str, Stop] = {
     "stop": "completed",
     "end_turn": "completed",
+    "stop_sequence": "completed",
     "completed": "completed",
     "length": "context_length",
     "max_tokens": "context_length",
     "max_output_tokens": "context_length",
+    "model_context_window_exceeded": "context_length",
     "cancelled": "cancelled",
 }
 _OVERLOADED = frozenset((408, 409, 425, 429))
@@ -37,7 +41,8 @@ class ModelCall(NamedTuple):
     Messages are of the OpenAI chat shape; ``HIDDEN`` marks one before which something is not logged. ``head`` is a
     first message that is set anew in each call, ``previous`` the call whose context this one goes on from.
     ``reasoned``: tokens went into reasoning that the answer does not show. ``status`` is that of HTTP, ``time`` is
-    ISO text. ``conversation``: the provider keeps the history of its session.
+    ISO text. ``conversation``: the provider keeps the history of its session. ``cut``: the answer is a recorded stream
+    that ends before its end.
     """
 
     messages: list[dict[str, Any]]
@@ -59,6 +64,7 @@ class ModelCall(NamedTuple):
     time: str | None = None
     reasoned: bool = False
     conversation: bool = False
+    cut: bool = False
 
 
 class Who(NamedTuple):
@@ -83,26 +89,26 @@ def path_of(call: ModelCall) -> CallPath:
         call.id,
         call.session,
         call.previous,
+        call.cut,
     )
 
 
 def seen(message: Mapping[str, Any]) -> bytes:
     """The digest of what a message says, in whichever of its forms: an answer equals itself in a later history.
 
-    Reasoning is left out: what comes back to the model of it is not what it wrote.
+    Reasoning is left out: what comes back to the model of it is not what it wrote. So is all beside the texts and the
+    calls, and how arguments were spaced.
     """
     role = message.get("role")
     content = message.get("content") or message.get("refusal") or ""
     if isinstance(content, list):
-        texts = [
-            part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in content
-        ]
-        content = texts[0] if len(texts) == 1 and texts[0] is not None else content
-    calls = [(call.get("id") or "", *_function(call.get("function"))) for call in calls_in(message)]
+        content = [_text_in(part) for part in content]
+        content = content[0] if len(content) == 1 and isinstance(content[0], str) else content
+    calls = [(call.get("id") or "", *_called(call)) for call in calls_in(message)]
     if message.get("function_call") is not None:
         calls.append(("", *_function(message["function_call"])))
     said = [_ROLES.get(str(role), role), content, calls, message.get("tool_call_id") or ""]
-    return blake2b(encode(said), digest_size=16).digest()
+    return blake2b(encode(said), digest_size=SIZE).digest()
 
 
 def calls_in(message: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -124,6 +130,8 @@ def read_run(run: Run, calls: Mapping[int, ModelCall], who: Who, data: bytes, pi
     if not chain:
         raise RefusedError("not_a_record", "no call of a model")
     entries = history_of(chain, run.choice)
+    for at, call in own.items():
+        _write_out(entries, at, call)
     hidden = {index: mark for index, entry in enumerate(entries) if (mark := entry.get(HIDDEN)) is not None}
     if run.gap:
         hidden[0] = "compaction"
@@ -191,6 +199,34 @@ def history_of(chain: Sequence[ModelCall], choice: int) -> list[dict[str, Any]]:
     return [*entries, *last.messages, *(last.answers[choice] if last.answers else ())]
 
 
+def _write_out(entries: list[dict[str, Any]], at: int, call: ModelCall) -> None:
+    """Put what a call answered in the place of what later histories repeat of it: its arguments as they were written,
+    and what these histories leave out. Reasoning that never came back to the model is kept beside the message.
+    """
+    for answer in call.answers:
+        end = at + len(answer)
+        if [seen(entry) for entry in entries[at:end]] == [seen(message) for message in answer]:
+            entries[at:end] = map(_as_written, entries[at:end], answer)
+            if call.cut and answer:
+                entries[end - 1] = {**entries[end - 1], "truncated": True}
+            return
+
+
+def _as_written(entry: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    if entry is answer:
+        return entry
+    whole = dict(entry)
+    calls = calls_in(answer)
+    if calls and len(calls) == len(calls_in(entry)):
+        whole["tool_calls"] = [{**echo, **call} for echo, call in zip(calls_in(entry), calls, strict=True)]
+    if HIDDEN in answer:
+        whole.setdefault(HIDDEN, answer[HIDDEN])
+    reasoning = answer.get("reasoning_content") or answer.get("reasoning")
+    if reasoning and not (entry.get("reasoning_content") or entry.get("reasoning")):
+        whole["unsent_reasoning"] = reasoning
+    return whole
+
+
 def _is_copied(run: Run, index: int, message: Message) -> bool:
     """Whether a branch was given a decision as a part of its history: no call took it after that history."""
     return message.role == "assistant" and run.branch is not None and run.branch.message <= index < run.decided
@@ -198,6 +234,8 @@ def _is_copied(run: Run, index: int, message: Message) -> bool:
 
 def _stop(last: ModelCall, messages: Sequence[Message]) -> tuple[Stop, str | None]:
     """How the last call ended: a request that failed says nothing of what the model would have done."""
+    if last.cut and last.answers:
+        return "unknown", last.error
     if not last.answers:
         text = last.error if last.error is not None else None if last.status is None else f"HTTP {last.status}"
         if last.finish == "cancelled":
@@ -236,8 +274,25 @@ def _total(values: Iterable[float | int | None]) -> float | int | None:
     return sum(known) if known else None
 
 
+def _text_in(part: Any) -> Any:
+    """The text of a part that is text, else the part."""
+    return part.get("text") if isinstance(part, dict) and part.get("type") == "text" else part
+
+
+def _called(call: Mapping[str, Any]) -> tuple[Any, Any]:
+    custom = call.get("custom")
+    if isinstance(custom, dict) and "function" not in call:
+        return custom.get("name"), ["text", custom.get("input")]
+    return _function(call.get("function"))
+
+
 def _function(function: Any) -> tuple[Any, Any]:
     if not isinstance(function, dict):
         return "", function
     arguments = function.get("arguments")
-    return function.get("name"), arguments if isinstance(arguments, str) else encode(arguments).decode()
+    if isinstance(arguments, str):
+        try:
+            arguments, _ = parse(arguments.encode())
+        except UnreadableError:
+            return function.get("name"), ["text", arguments]
+    return function.get("name"), arguments

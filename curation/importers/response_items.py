@@ -8,7 +8,13 @@ from typing import Any
 
 from schemas.canonical import encode
 
-_CUSTOM = {"custom_tool_call": "input", "local_shell_call": "action", "computer_call": "action", "shell_call": "action"}
+_BUILT_IN = {  # tools of the provider's that the client runs, and where their arguments are
+    "custom_tool_call": "input",
+    "local_shell_call": "action",
+    "computer_call": "action",
+    "shell_call": "action",
+    "apply_patch_call": "operation",
+}
 _OUTPUTS = frozenset(("function_call_output", "custom_tool_call_output", "local_shell_call_output"))
 _OTHER_OUTPUTS = frozenset(("computer_call_output", "shell_call_output", "apply_patch_call_output"))
 _UNSEEN = frozenset(("item_reference", "compaction"))
@@ -59,8 +65,10 @@ def _add(turn: dict[str, Any], kind: str, item: dict[str, Any]) -> dict[str, Any
             if "output" in item or error is not None:
                 answer = {"role": "tool", "tool_call_id": _id(item), "content": _text(item.get("output"))}
                 return answer if error is None else answer | {"error": error}
-        case _ if kind in _CUSTOM:
-            written = item.get(_CUSTOM[kind])
+        case "custom_tool_call" if isinstance(item.get("input"), str):
+            _write(turn, item)
+        case _ if kind in _BUILT_IN:
+            written = item.get(_BUILT_IN[kind])
             _call(turn, item, item.get("name") or kind, written, kind=kind)
         case _ if kind in _UNSEEN:
             turn[HIDDEN] = "compaction"
@@ -86,6 +94,13 @@ def _call(turn: dict[str, Any], item: dict[str, Any], name: Any, arguments: Any,
     if arguments is not None:
         function["arguments"] = arguments
     turn.setdefault("tool_calls", []).append({"id": _id(item), "type": kind, "function": function})
+
+
+def _write(turn: dict[str, Any], item: dict[str, Any]) -> None:
+    """A call of a custom tool: what it takes is text."""
+    name = item.get("name")
+    custom = {"name": name if isinstance(name, str) else "", "input": item["input"]}
+    turn.setdefault("tool_calls", []).append({"id": _id(item), "type": "custom", "custom": custom})
 
 
 def _output(item: dict[str, Any]) -> dict[str, Any]:

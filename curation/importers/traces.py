@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from curation.importers.call_tree import CallTree, Run
+from curation.importers.call_runs import Run
+from curation.importers.call_tree import CallTree
 from curation.importers.face import Item, Parsed, RefusedError, Slice
 from curation.importers.gathered import Piece, Place, gather, read_pieces, take_apart
 from curation.importers.model_calls import ModelCall, Who, calls_in, path_of, read_run

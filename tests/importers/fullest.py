@@ -16,7 +16,7 @@ from tests.importers import (
     test_inspect_eval,
     test_langsmith,
     test_mini_swe_agent,
-    test_openai_calls,
+    test_call_logs,
     test_openhands,
     test_rows,
     test_spans,
@@ -26,17 +26,24 @@ from tests.importers import (
 from tests.importers.reading import accepted, answer, ask, call, chat, write
 
 _THOUGHT = {"role": "assistant", "content": "Two.", "reasoning_content": "A17, then"}
-_BUDGETED = {"model": "small", "usage": {"prompt_tokens": 5, "completion_tokens": 7}, "tools": test_openai_calls.TOOLS}
+_BUDGETED = {"model": "small", "usage": {"prompt_tokens": 5, "completion_tokens": 7}, "tools": test_call_logs.TOOLS}
 
 
 def read_fullest(folder: Path) -> dict[str, list[Parsed]]:
     """The attempts of each format that are read of the logs made up for it."""
-    found = {}
+    return {
+        name: [accepted(item) for path in paths for item in formats.find(name).read(path)]
+        for name, paths in write_fullest(folder).items()
+    }
+
+
+def write_fullest(folder: Path) -> dict[str, list[Path]]:
+    """The logs made up for each format, in a folder of its name."""
+    written = {}
     for name, make in _LOGS.items():
         (folder / name).mkdir(parents=True)
-        paths = make(folder / name)
-        found[name] = [accepted(item) for path in paths for item in formats.find(name).read(path)]
-    return found
+        written[name] = make(folder / name)
+    return written
 
 
 def _json(folder: Path, *values: Any) -> list[Path]:
@@ -90,14 +97,14 @@ _ROLLOUT = (
     test_codex.event("thread_rolled_back", num_turns=1),
     *test_codex.asked("And C17?"),
 )
-_CALLS = test_openai_calls.eight_lines()
+_CALLS = test_call_logs.eight_lines()
 _CALLS[1]["response"]["choices"][0]["message"]["reasoning_content"] = "Look at B."
 _TREE = [
     test_langsmith.run(0, "chain", {"input": "How many A17?"}, {"output": "Two."}, reference_example_id="e1"),
     test_langsmith.run(
         1,
         "llm",
-        {"model": "m", "messages": [test_langsmith.USER], "tools": test_openai_calls.TOOLS},
+        {"model": "m", "messages": [test_langsmith.USER], "tools": test_call_logs.TOOLS},
         {
             "id": "r1",
             "model": "m",
@@ -162,7 +169,7 @@ def _reasoned(trace: str, number: int = 1, **said: str) -> dict[str, Any]:
             "openinference.span.kind": "LLM",
             "session.id": f"session {trace}",
             "llm.model_name": "m",
-            "llm.tools.0.tool.json_schema": json.dumps(test_openai_calls.TOOLS[0]),
+            "llm.tools.0.tool.json_schema": json.dumps(test_call_logs.TOOLS[0]),
             "llm.token_count.prompt": 4,
             f"{answered}.role": "assistant",
             f"{answered}.contents.0.message_content.type": "reasoning",
@@ -207,11 +214,11 @@ _LOGS: dict[str, Callable[[Path], list[Path]]] = {
     "mini-swe-agent": _values(
         test_mini_swe_agent.run(_RESPONSE, test_mini_swe_agent.leave(), instance_id="task-1"),
     ),
-    "openai-calls": _lines(*_CALLS),
+    "model-calls": _lines(*_CALLS),
     "openai-chat": _lines(chat(ask(call('{"sku": "A17"}')), answer("2"), _THOUGHT, id="r1", **_BUDGETED)),
     "openhands": _lines(
         test_openhands.run(
-            {"id": 0, "source": "agent", "action": "system", "args": {"content": "", "tools": test_openai_calls.TOOLS}},
+            {"id": 0, "source": "agent", "action": "system", "args": {"content": "", "tools": test_call_logs.TOOLS}},
             test_openhands.act(1, "run", _LOOKS, "c1", command="ls"),
             test_openhands.FINISH,
             metrics={"accumulated_cost": 0.5},

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from curation.importers import hf_rows, langsmith, openai_calls, openinference, otel_genai, sharegpt
+from curation.importers import hf_rows, langsmith, call_logs, openinference, otel_genai, sharegpt
 from curation.importers.face import Importer, Parsed
 from schemas.canonical import encode
 from schemas.reasons import QUARANTINE, WARNINGS
 from schemas.trajectory import decode
 from tests.importers import test_langsmith as runs
-from tests.importers import test_openai_calls as logged
+from tests.importers import test_call_logs as logged
 from tests.importers import test_rows as rows
 from tests.importers import test_spans as spans
 
@@ -25,8 +25,8 @@ RESPONSES = [
     logged.response(2, [logged.said("Two.")], logged.got(1), "resp_1"),
 ]
 SEEDS: list[tuple[Importer, list[Any]]] = [
-    (openai_calls.IMPORTER, logged.eight_lines()),
-    (openai_calls.IMPORTER, RESPONSES),
+    (call_logs.IMPORTER, logged.eight_lines()),
+    (call_logs.IMPORTER, RESPONSES),
     (otel_genai.IMPORTER, spans.TRACE),
     (otel_genai.IMPORTER, [spans.otlp(spans.TRACE)]),
     (openinference.IMPORTER, spans.TRACE),
@@ -82,7 +82,7 @@ def test_every_piece_is_an_item(tmp_path: Path, made: tuple[Importer, list[Any]]
             assert item.code in QUARANTINE
 
 
-@pytest.mark.parametrize("module", [hf_rows, langsmith, openai_calls, openinference, otel_genai, sharegpt])
+@pytest.mark.parametrize("module", [hf_rows, langsmith, call_logs, openinference, otel_genai, sharegpt])
 def test_what_a_format_fills_is_said_for_every_field(module: Any) -> None:
     fields = "task tools budget start_state attempt outcome stop model usage reasoning branch".split()
     assert sorted(module.FILLS) == sorted(fields)

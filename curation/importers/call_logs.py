@@ -2,7 +2,8 @@
 
 The history grows from line to line, so lines that continue one another are one run: within a session where the lines
 name one, else by what they hold. A history that was edited or compacted is a branch of the run that it leaves.
-Responses-style lines hold only what is new and are joined by ``previous_response_id``, or by their conversation. The
+Responses-style lines hold only what is new and are joined by ``previous_response_id``, or by their conversation. Bodies
+of OpenAI's and Anthropic's APIs are read, whole or as the streams that they were recorded as. The
 format knows no task and no outcome; a request that failed is a retry, or the way in which a run stopped, no failure.
 """
 
@@ -12,8 +13,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from curation.importers.call_tree import Branch, CallTree, Run
-from curation.importers.exchange import is_exchange, read_exchange
+from curation.importers.call_runs import Branch, Run
+from curation.importers.call_tree import CallTree
+from curation.importers.digest_trie import Names
+from curation.importers.exchange import is_exchange, read_exchange, read_ties
 from curation.importers.face import MAX_RECORD_BYTES, Importer, Item, Parsed, RefusedError, Rejected, Slice
 from curation.importers.gathered import Place, gather, keep_bytes, read_pieces, take_apart
 from curation.importers.heads import head_value, head_values
@@ -21,7 +24,7 @@ from curation.importers.model_calls import ModelCall, Who, path_of, read_run
 from curation.importers.session_lines import branched_from
 from schemas import canonical
 
-STOP_RULE = "openai-calls.stop@1"
+STOP_RULE = "model-calls.stop@1"
 FILLS = {
     "task": "side file",
     "tools": "recorded",
@@ -44,7 +47,6 @@ class _Index(NamedTuple):
     places: "array[int]"
     lengths: "array[int]"
     offsets: "array[int]"
-    names: list[str | None]
     linked: bytearray
 
     def place(self, position: int) -> Place:
@@ -54,32 +56,35 @@ class _Index(NamedTuple):
 def sniff(head: bytes) -> str:
     """Whether one of the first records is a request to a model with its response."""
     first = head_value(head)
-    values = first[:1] if isinstance(first, list) else [first, *head_values(head)]
-    return "requests with messages or input, and their responses" if any(map(is_exchange, values)) else ""
+    values = first[:1] if isinstance(first, list) else head_values(head)
+    found = is_exchange(first, cut=b"\n" not in head) or any(map(is_exchange, values))
+    return "requests with messages or input, and their responses" if found else ""
 
 
 def slices(path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Slice]:
     """A slice for every run: its lines, in order. Lines that are no calls come first, each by itself."""
-    index = _Index(CallTree(), array("Q"), array("Q"), array("Q"), [], bytearray())
-    known = set[bytes]()
+    index = _Index(CallTree(), array("I"), array("Q"), array("Q"), bytearray())
+    nameless = Names()  # lines without an id of their call, by what they hold
     last: dict[str, str] = {}
     for piece in read_pieces(path, limit):
         if piece.data is None:
             yield piece
             continue
         try:
-            call = read_exchange(canonical.parse(piece.data)[0])
+            call = read_ties(canonical.parse(piece.data)[0])
         except (canonical.UnreadableError, RefusedError):
             place = Place(piece.place, piece.offset, len(piece.data))
             yield Slice(piece.data, piece.place, piece.offset, canonical.encode([[place], None]))
             continue
-        digest = blake2b(piece.data, digest_size=16).digest()
-        if digest in known or index.tree.knows(call.id):
-            continue
         if call.id is None:
-            known.add(digest)
+            digest = blake2b(piece.data, digest_size=16).hexdigest()
+            if nameless.find(digest) is not None:
+                continue
+            nameless.add(digest, piece.place)
+        elif index.tree.knows(call.id):
+            continue
         _add(index, call, piece, last)
-    yield from _runs(path, index, limit)
+    yield from _slices(path, index, limit)
 
 
 def _add(index: _Index, call: ModelCall, piece: Slice, last: dict[str, str]) -> None:
@@ -93,49 +98,50 @@ def _add(index: _Index, call: ModelCall, piece: Slice, last: dict[str, str]) -> 
     index.places.append(piece.place)
     index.offsets.append(piece.offset)
     index.lengths.append(len(piece.data or b""))
-    index.names.append(call.session or call.id)
     index.linked.append(call.previous is not None)
 
 
-def _runs(path: Path, index: _Index, limit: int) -> Iterator[Slice]:
+def _slices(path: Path, index: _Index, limit: int) -> Iterator[Slice]:
     runs = index.tree.runs()
-    names = [_name(index, runs[run.root]) for run in runs]
-    for run, name in zip(runs, names, strict=True):
-        branch = None
+    names: dict[int, str | None] = {}
+    for run in runs:
+        branch: list[Any] | None = None
+        first = runs.first(run.root)
         if run.branch is not None:
-            parent = runs[run.branch.run]
-            label = name or f"line {index.places[_first(runs[run.root])]}"
-            branch = [f"{label}#{parent.number}" if parent.number else label, run.branch.message]
-        last = (*run.before, *run.calls)[-1]
-        chain = (*run.before, *run.calls)
-        wanted = chain if index.linked[last] else run.calls or chain[-1:]
-        wanted = tuple(sorted({*wanted, *run.failed}))
-        piece = _piece(path, index, run, wanted, name, branch, limit)
-        if piece.data is None and not index.linked[last]:
-            piece = _piece(path, index, run, (last,), name, branch, limit)
+            if run.root not in names:
+                names[run.root] = _name(path, index, first)
+            root = names[run.root]
+            label = root or f"line {index.places[first]}"
+            number = runs.number(run.branch.run)
+            branch = [root, f"{label}#{number}" if number else label, run.branch.message]
+        last = (run.calls or run.before)[-1]
+        linked = bool(index.linked[last])
+        wanted = (*run.before, *run.calls) if linked else run.calls or (last,)
+        lean = run if linked else run._replace(before=run.before[-1:])
+        piece = _piece(path, index, lean, tuple(sorted({*wanted, *run.failed})), branch, limit)
+        if piece.data is None and not linked:
+            branch = branch or [_name(path, index, first), None, None]
+            piece = _piece(path, index, lean, (last,), branch, limit)
         yield piece
 
 
-def _piece(
-    path: Path,
-    index: _Index,
-    run: Run,
-    wanted: Sequence[int],
-    name: str | None,
-    branch: list[Any] | None,
-    limit: int,
-) -> Slice:
+def _piece(path: Path, index: _Index, run: Run, wanted: Sequence[int], branch: list[Any] | None, limit: int) -> Slice:
+    """The lines of a run; ``branch``: the name of its root where they do not hold it, and where the run leaves."""
     linked = [bool(index.linked[position]) for position in wanted]
-    about = {"run": run, "positions": wanted, "linked": linked, "name": name, "branch": branch}
+    about = {"run": run, "positions": wanted, "linked": linked, "branch": branch}
     return gather(path, [index.place(position) for position in wanted], about, limit)
 
 
-def _name(index: _Index, root: Run) -> str | None:
-    return index.names[_first(root)]
+def _name(path: Path, index: _Index, position: int) -> str | None:
+    """The name of a run by the call that it begins with, read again where its line lies."""
+    place = index.place(position)
+    with path.open("rb") as file:
+        file.seek(place.offset)
+        return _named(read_ties(canonical.parse(file.read(place.length))[0]))
 
 
-def _first(run: Run) -> int:
-    return (*run.before, *run.calls)[0]
+def _named(call: ModelCall) -> str | None:
+    return call.session or call.id
 
 
 def _build(_: Any, data: bytes, piece: Slice, __: int) -> Parsed | list[Item]:
@@ -149,18 +155,16 @@ def _build(_: Any, data: bytes, piece: Slice, __: int) -> Parsed | list[Item]:
     run = _run(about["run"])
     calls: dict[int, ModelCall] = {}
     last = (*run.before, *run.calls)[-1]
-    for position, linked, line in zip(about["positions"], about["linked"], pieces, strict=True):
-        call = read_exchange(line.value)
-        if linked and call.previous is None:
-            call = call._replace(previous=call.session)
-        repeated = not linked and position != last and not any(about["linked"])
-        calls[position] = call._replace(messages=[]) if repeated else call
-    branch = about["branch"]
+    linked = any(about["linked"])
+    for position, goes_on, line in zip(about["positions"], about["linked"], pieces, strict=True):
+        call = read_exchange(line.value, history=linked or position == last)
+        calls[position] = call._replace(previous=call.session) if goes_on and call.previous is None else call
+    root, *branch = about["branch"] or [_named(calls[(*run.before, *run.calls)[0]]), None, None]
     who = Who(
-        run=about["name"],
+        run=root,
         nth=run.number or None,
         rule=STOP_RULE,
-        facts=() if branch is None else (branched_from(*branch),),
+        facts=() if branch[0] is None else (branched_from(*branch),),
         part=None if run.calls else f"answer {run.choice}",
     )
     try:
@@ -176,4 +180,4 @@ def _run(fields: list[Any]) -> Run:
     return Run(*tuples, made.choice, made.root, made.number, branch, made.gap)
 
 
-IMPORTER = Importer("openai-calls", "1", sniff, slices, _build, keep_bytes)
+IMPORTER = Importer("model-calls", "1", sniff, slices, _build, keep_bytes)

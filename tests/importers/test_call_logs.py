@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from curation.importers import openai_calls
+from curation.importers import call_logs
 from curation.importers.face import Parsed, Rejected
 from schemas.digests import decisions_of
 from tests.importers.reading import accepted, answer, ask, call, write
@@ -46,7 +46,7 @@ def edited(entry: dict[str, Any], at: int, number: int) -> dict[str, Any]:
 
 
 def read(folder: Path, lines: list[Any]) -> list[Parsed]:
-    return [accepted(item) for item in openai_calls.IMPORTER.read(write(folder / "calls.jsonl", lines))]
+    return [accepted(item) for item in call_logs.IMPORTER.read(write(folder / "calls.jsonl", lines))]
 
 
 def facts(parsed: Parsed) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def test_every_line_comes_back_from_the_store(tmp_path: Path) -> None:
     store = new_store(tmp_path)
     result = import_file(store, write(tmp_path / "calls.jsonl", [*lines, b'{"torn":', lines[0]]))
     assert (result.read, result.accepted, result.quarantined) == (4, 3, 1)
-    assert list(result.formats) == ["openai-calls"]
+    assert list(result.formats) == ["model-calls"]
     raws = store.sql("SELECT bytes FROM objects WHERE kind = 'raw'")["bytes"].to_pylist()
     kept = [part for each in raws for part in each.split(b"\n")]
     assert sorted(kept) == sorted([*lines, b'{"torn":'])
@@ -122,7 +122,7 @@ def test_every_line_comes_back_from_the_store(tmp_path: Path) -> None:
 def test_a_line_that_is_no_call_is_refused_by_itself(tmp_path: Path) -> None:
     embedding = {"request": {"input": "x", "model": "e"}, "response": {"object": "list", "data": [], "usage": {}}}
     path = write(tmp_path / "calls.jsonl", [*run_lines("A", 0), {"note": 1}, embedding, b'{"a":1}x'])
-    items = list(openai_calls.IMPORTER.read(path))
+    items = list(call_logs.IMPORTER.read(path))
     refused = [(item.code, item.place) for item in items if isinstance(item, Rejected)]
     assert refused == [("not_a_record", 3), ("not_a_record", 4), ("trailing_text", 5)]
     assert len(items) == 4
@@ -271,18 +271,18 @@ def test_proxies_wrap_calls_in_their_own_ways(tmp_path: Path, wrap: Any) -> None
     (item,) = read(tmp_path, lines)
     assert roles(item) == "uata"
     data = (tmp_path / "calls.jsonl").read_bytes()
-    assert openai_calls.sniff(data)
+    assert call_logs.sniff(data)
     (tmp_path / "list.json").write_text(json.dumps(lines, indent=1))
-    (listed,) = openai_calls.IMPORTER.read(tmp_path / "list.json")
+    (listed,) = call_logs.IMPORTER.read(tmp_path / "list.json")
     assert accepted(listed).trajectory == item.trajectory
-    assert openai_calls.sniff((tmp_path / "list.json").read_bytes())
+    assert call_logs.sniff((tmp_path / "list.json").read_bytes())
 
 
 def test_a_run_over_the_limit_keeps_the_line_that_ends_it(tmp_path: Path) -> None:
     lines = run_lines("ABCDEFGH", 0)
     path = write(tmp_path / "calls.jsonl", lines)
     limit = len(json.dumps(lines[-1])) + 10
-    (item,) = openai_calls.IMPORTER.read(path, limit)
+    (item,) = call_logs.IMPORTER.read(path, limit)
     parsed = accepted(item)
     assert (len(parsed.trajectory.messages), parsed.trajectory.usage) == (18, None)
     assert "calls_left_out" in parsed.warnings

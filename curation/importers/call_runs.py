@@ -1,0 +1,272 @@
+"""The runs that calls make: who continues whom is decided by the answers that histories go on from.
+
+All of it lies in arrays by the numbers of calls, of their answers, and of the nodes where their histories end; a run is
+made out of them when it is asked for, so that a long file costs a few bytes a call.
+"""
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from curation.importers.digest_trie import DigestTrie
+
+
+class Branch(NamedTuple):
+    """Where a run leaves another: the position of that run, and the first message that is not its."""
+
+    run: int
+    message: int
+
+
+class Run(NamedTuple):
+    """A path of calls, by their positions in the order in which they were added.
+
+    ``calls`` are its own, ``before`` those that a branch shares with others, ``failed`` the requests without an answer
+    that were tried again or ended it. The last of ``calls`` (or, for an alternative answer, of ``before``) holds its
+    history and, at ``choice``, its last answer. ``answered`` are the indexes of its messages that ``calls`` begin.
+    ``root`` is the run that it is a branch of in the end, ``number`` counts the branches of that from 1, 0 is the root.
+    ``gap``: what it goes on from was never added.
+    """
+
+    calls: tuple[int, ...]
+    before: tuple[int, ...]
+    failed: tuple[int, ...]
+    answered: tuple[int, ...]
+    choice: int
+    root: int
+    number: int
+    branch: Branch | None
+    gap: bool
+
+    @property
+    def decided(self) -> int:
+        """The index of the first message that its own calls answered with; all before it was given to them."""
+        return self.answered[0] if self.answered else 0
+
+
+class Calls:
+    """Calls as numbers. Of each: the node where its request ends, that where each of its answers does, and where it
+    comes from. A number that may be absent is kept as one more, and 0 is none.
+    """
+
+    def __init__(self) -> None:
+        self.requests = array("I")
+        self.firsts = array("I", [0])  # the number of its first answer; one more entry than there are calls
+        self.ends = array("I")  # by answer
+        self.previous = array("I")
+        self.sessions = array("I")
+        self.heads = array("I")
+        self.placed, self.gaps, self.moved, self.cut = bytearray(), bytearray(), bytearray(), bytearray()
+
+    def __len__(self) -> int:
+        return len(self.requests)
+
+    def add(self, answers: int, *, cut: bool) -> int:
+        """Room for a call with so many answers; its position."""
+        for column in (self.requests, self.previous, self.sessions, self.heads):
+            column.append(0)
+        for flags in (self.placed, self.gaps, self.moved):
+            flags.append(0)
+        self.cut.append(cut)
+        self.ends.extend([0] * answers)
+        self.firsts.append(len(self.ends))
+        return len(self) - 1
+
+    def answers(self, position: int) -> range:
+        """The numbers of a call's answers."""
+        return range(self.firsts[position], self.firsts[position + 1])
+
+    def last(self, position: int) -> int:
+        """The node where a call leaves its history: that of its first answer, or of its request where it has none."""
+        first = self.firsts[position]
+        return self.ends[first] if first < self.firsts[position + 1] else self.requests[position]
+
+
+class Runs:
+    """All runs, those that are no branches first; every call is a part of at least one."""
+
+    def __init__(self, calls: Calls, trie: DigestTrie) -> None:
+        self._calls, self._trie = calls, trie
+        self._askers = array("I", bytes(4 * len(calls.ends)))  # by answer, the call that gave it
+        for position in range(len(calls)):
+            for answer in calls.answers(position):
+                self._askers[answer] = position
+        self._next = array("I", bytes(4 * len(calls.ends)))  # by answer, the call that goes on from it
+        self._before = array("I", bytes(4 * len(calls)))  # by call, the answer that it goes on from
+        self._branches = bytearray(len(calls))
+        self._firsts, self._choices = array("I"), array("I")  # by run: its first call, or that of its one answer
+        self._roots, self._numbers = array("I"), array("I")
+        self._trunks, self._leaves = array("I"), array("I")
+        self._failed: dict[int, list[int]] = defaultdict(list)
+        retried, starts = self._link()
+        owners = array("I", bytes(4 * len(trie)))
+        self._find(starts, owners)
+        for position in retried:
+            self._failed[self._owner(calls.requests[position], owners)].append(position)
+
+    def __len__(self) -> int:
+        return len(self._firsts)
+
+    def __iter__(self) -> Iterator[Run]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, run: int) -> Run:
+        calls, depths = self._calls, self._trie.depths
+        first, choice = self._firsts[run], self._choices[run]
+        own = () if choice else tuple(self._follow(first))
+        before = (*self._ancestors(first), first) if choice else self._ancestors(first)
+        failed = [position for position in own if not calls.answers(position)]
+        return Run(
+            own,
+            before,
+            tuple(sorted([*self._failed.get(run, ()), *failed])),
+            tuple([depths[calls.requests[position]] for position in own]),
+            choice - 1 if choice else 0,
+            self._roots[run],
+            self._numbers[run],
+            Branch(self._trunks[run] - 1, self._leaves[run]) if self._trunks[run] else None,
+            any(calls.gaps[position] for position in (*before, *own)),
+        )
+
+    def first(self, run: int) -> int:
+        """The call that a run begins with, or that its one answer is of."""
+        return self._firsts[run]
+
+    def number(self, run: int) -> int:
+        """Which branch of its root a run is, 0 for the root."""
+        return self._numbers[run]
+
+    def _link(self) -> tuple[list[int], "array[int]"]:
+        """Give every call its predecessor; the failed requests, and the calls that begin a run, branches included.
+
+        A stream that was cut and that nothing goes on from counts as a failed request, where it was tried again.
+        """
+        calls, inner, alive = self._calls, *self._held()
+        heads, others = self._answered()
+        nearest = array("I", bytes(4 * len(self._trie)))
+        for node, parent in enumerate(self._trie.parents):
+            nearest[node] = node if heads[node] else nearest[parent]
+        retried: list[int] = []
+        starts = array("I")
+        tried: set[int] = set()
+        for position, request in enumerate(calls.requests):
+            if not any(alive[calls.ends[answer]] for answer in calls.answers(position)):
+                if inner[request] or request in tried:
+                    retried.append(position)
+                    continue
+                tried.add(request)
+            previous, node = calls.previous[position], nearest[request]
+            if previous and calls.answers(previous - 1):
+                self._continue(position, calls.firsts[previous - 1], starts)
+            elif node:
+                answer = heads[node] - 1
+                heads[node] = others[answer] or heads[node]
+                self._continue(position, answer, starts)
+            else:
+                starts.append(position)
+        return retried, starts
+
+    def _held(self) -> tuple[bytearray, bytearray]:
+        """By node, whether a history goes on below it, and whether one ends there or goes on: cut answers aside."""
+        calls, parents = self._calls, self._trie.parents
+        inner, alive = bytearray(len(parents)), bytearray(len(parents))
+        for position, request in enumerate(calls.requests):
+            alive[request] = 1
+            if not calls.cut[position]:
+                for answer in calls.answers(position):
+                    alive[calls.ends[answer]] = 1
+        for node in range(len(parents) - 1, 0, -1):
+            if alive[node]:
+                inner[parents[node]] = alive[parents[node]] = 1
+        return inner, alive
+
+    def _answered(self) -> tuple["array[int]", "array[int]"]:
+        """By node, the first answer that ends there; by answer, the next one that ends where it does."""
+        heads = array("I", bytes(4 * len(self._trie)))
+        others = array("I", bytes(4 * len(self._calls.ends)))
+        for answer in range(len(self._calls.ends) - 1, -1, -1):
+            end = self._calls.ends[answer]
+            others[answer], heads[end] = heads[end], answer + 1
+        return heads, others
+
+    def _continue(self, position: int, answer: int, starts: "array[int]") -> None:
+        self._before[position] = answer + 1
+        if self._calls.moved[position] or self._next[answer]:
+            self._branches[position] = 1
+            starts.append(position)
+        else:
+            self._next[answer] = position + 1
+
+    def _find(self, starts: "array[int]", owners: "array[int]") -> None:
+        calls, sessions = self._calls, dict[int, int]()
+        for position in starts:
+            session = calls.sessions[position]
+            if session and sessions.setdefault(session, position) != position:
+                self._branches[position] = 1
+        counts: dict[int, int] = defaultdict(int)
+        run_of = array("I", bytes(4 * len(calls)))
+        for branches in (0, 1):
+            for position in starts:
+                if self._branches[position] == branches:
+                    before = self._before[position]
+                    first = self._askers[before - 1] if before else sessions.get(calls.sessions[position], position)
+                    trunk = run_of[first] if branches else 0
+                    last = position
+                    for last in self._follow(position):
+                        run_of[last] = len(self) + 1
+                    self._keep(position, 0, calls.last(last), trunk, counts, owners)
+        for position in range(len(calls)):
+            answers = calls.answers(position)
+            if len(answers) > 1 and run_of[position]:
+                taken = self._onward(position)
+                taken = answers[0] if taken is None else taken
+                for choice, answer in enumerate(answers):
+                    if answer != taken and not self._next[answer]:
+                        self._keep(position, choice + 1, calls.ends[answer], run_of[position], counts, owners)
+
+    def _follow(self, first: int) -> Iterator[int]:
+        """The calls that continue one another from a first one on."""
+        yield first
+        while (answer := self._onward(first)) is not None:
+            first = self._next[answer] - 1
+            yield first
+
+    def _onward(self, position: int) -> int | None:
+        """Which of a call's answers its run goes on from; None where it ends with the first."""
+        return next((answer for answer in self._calls.answers(position) if self._next[answer]), None)
+
+    def _ancestors(self, position: int) -> tuple[int, ...]:
+        found = []
+        while before := self._before[position]:
+            position = self._askers[before - 1]
+            found.append(position)
+        return tuple(reversed(found))
+
+    def _keep(
+        self, first: int, choice: int, end: int, trunk: int, counts: dict[int, int], owners: "array[int]"
+    ) -> None:
+        """A run: ``trunk`` is one more than the run that it leaves where no message says so, 0 where it leaves none."""
+        depths, node, run = self._trie.depths, end, len(self)
+        while not owners[node] and depths[node]:
+            owners[node] = run + 1
+            node = self._trie.parents[node]
+        parent = 0
+        if choice or self._branches[first]:
+            parent = owners[node] or trunk
+            parent = trunk if parent == run + 1 else parent
+        root = self._roots[parent - 1] if parent else run
+        if parent:
+            counts[root] += 1
+        self._firsts.append(first)
+        self._choices.append(choice)
+        self._roots.append(root)
+        self._numbers.append(counts[root] if parent else 0)
+        self._trunks.append(parent)
+        self._leaves.append(min(depths[node], depths[self._calls.requests[first]]))
+
+    def _owner(self, node: int, owners: Sequence[int]) -> int:
+        """The run that a failed request is a part of: whose history holds its last message, else the first that is."""
+        while not owners[node] and self._trie.depths[node]:
+            node = self._trie.parents[node]
+        return max(owners[node], 1) - 1
