@@ -260,7 +260,10 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
     aside = Aside(replaced=replaced)
     entries = entries_of(run.ticks or ()) if run.messages is None else run.messages
     info, agent = context.info, context.info.agent_info
-    messages = read_messages(run.policy or info.environment_info.policy, entries, aside)
+    state = context.task.initial_state
+    history = state.get("message_history") if isinstance(state, dict) and run.messages is not None else None
+    policy = run.policy or info.environment_info.policy
+    messages = read_messages(policy, entries, aside, history if isinstance(history, list) else ())
     if agent.implementation in _TOLD_MORE and messages:
         messages = (msgspec.structs.replace(messages[0], hidden="compaction"), *messages[1:])
     tools = _tools(info.environment_info)
@@ -312,7 +315,7 @@ def _task(run: _Simulation, context: _Context) -> Task:
 def _environment(info: _Info) -> str | None:
     """The world's full name; results without a commit do not say which world it was."""
     domain, commit = info.environment_info.domain_name, info.git_commit
-    return f"tau2:{domain}@{commit}" if domain and commit else None
+    return f"tau2:{domain}@{commit}" if domain and commit and commit != "unknown" else None
 
 
 def _budget(info: _Info) -> Budget | None:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from curation.clocks import iso_time
 from curation.importers.aside import Aside
@@ -78,14 +79,19 @@ class Tick(msgspec.Struct):
     user_transcript: str | None = None
 
 
-def read_messages(policy: str | None, entries: Sequence[Entry], aside: Aside) -> tuple[Message, ...]:
+def read_messages(
+    policy: str | None, entries: Sequence[Entry], aside: Aside, history: Sequence[Any] = ()
+) -> tuple[Message, ...]:
     """The messages in the log's sequence after the policy, answers linked to the calls of who asked.
 
+    What the run began with was given, not decided: the task's ``history``, and what the harness says first itself.
     Raises RefusedError for a role that the format does not define.
     """
     messages = [] if policy is None else [Message("system", policy)]
     links = {"assistant": Links(), "user": Links()}
-    for entry in _flat(entries):
+    flat = list(_flat(entries))
+    given = len(messages) + max(_unmade(flat), _shared(entries, history))
+    for entry in flat:
         role = _ROLES.get(entry.role)
         if role is None:
             raise RefusedError("unknown_role", f"a message has the role {entry.role!r}; known: {', '.join(_ROLES)}")
@@ -102,7 +108,28 @@ def read_messages(policy: str | None, entries: Sequence[Entry], aside: Aside) ->
         messages.append(_said(role, entry, calls, extra, aside))
     if any(one.repeated for one in links.values()):
         aside.warnings.append("repeated_call_id")
-    return tuple(messages)
+    began = len(messages) - len(flat)
+    return tuple(
+        replace(message, copied=True) if began <= index < given else message for index, message in enumerate(messages)
+    )
+
+
+def _unmade(entries: Sequence[Entry]) -> int:
+    """How many entries are before the first that a model is logged to have made, up to the agent's last of them."""
+    made = [bool(entry.usage or entry.raw_data) for entry in entries]
+    agents = [index for index, entry in enumerate(entries) if entry.role == "assistant"]
+    first = next((index for index in agents if made[index]), 0)
+    return max((index + 1 for index in agents if index < first), default=0)
+
+
+def _shared(entries: Sequence[Entry], history: Sequence[Any]) -> int:
+    """How many entries are those of a history; none where they do not begin with it."""
+    pairs = list(zip(entries, history, strict=False))
+    same = (
+        isinstance(told, dict) and (told.get("role"), told.get("content")) == (entry.role, entry.content)
+        for entry, told in pairs
+    )
+    return len(list(_flat(entry for entry, _ in pairs))) if len(pairs) == len(history) and all(same) else 0
 
 
 def _flat(entries: Iterable[Entry]) -> Iterator[Entry]:

@@ -241,6 +241,39 @@ def test_the_users_calls_are_the_users_and_no_part_of_what_the_agent_saw(tmp_pat
     assert [decision.partial for decision in decisions_of(parsed.trajectory)] == [False, True]
 
 
+USED = {"prompt_tokens": 7, "completion_tokens": 1}
+
+
+def copied(parsed: Parsed) -> list[bool]:
+    return [message.copied for message in parsed.trajectory.messages]
+
+
+def test_what_a_harness_says_first_is_no_decision_of_the_model(tmp_path: Path) -> None:
+    greeting, asked = say("assistant", "Hi! How can I help you today?"), say("user", "How many?")
+    made = say("assistant", None, call(sku="A17"), usage=USED)
+    assert copied(read_one(tmp_path, simulation(greeting, asked, made))) == [False, True, False, False]
+    assert copied(read_one(tmp_path, simulation(made, answer("2")))) == [False, False, False]
+    unmeasured = read_one(tmp_path, simulation(greeting, asked, say("assistant", "Two.")))
+    assert copied(unmeasured) == [False] * 4  # where nothing says who made a message, none is taken from the model
+
+
+@pytest.mark.parametrize("usage", [None, USED])
+def test_the_history_that_a_task_begins_with_is_given(tmp_path: Path, usage: Any) -> None:
+    history = [say("user", "How many?"), say("assistant", None, call(sku="A17")), answer("2")]
+    task = TASK | {"initial_state": STATE | {"message_history": history}}
+    said = [*history, say("user", "And B17?"), say("assistant", "None.", usage=usage)]
+    begun = read_one(tmp_path, simulation(*said), tasks=[task])
+    assert copied(begun) == [False, True, True, True, False, False]
+    assert len(decisions_of(begun.trajectory)) == 1
+    other = read_one(tmp_path, simulation(say("user", "Hello."), *said[1:]), tasks=[task])
+    assert copied(other)[1] is (usage is not None)
+
+
+def test_a_commit_that_the_log_does_not_know_names_no_world(tmp_path: Path) -> None:
+    parsed = read_one(tmp_path, simulation(), info=INFO | {"git_commit": "unknown"})
+    assert parsed.trajectory.conditions.environment is None
+
+
 def test_several_answers_in_one_message_are_messages_of_their_own(tmp_path: Path) -> None:
     asked = [call("f", "a"), call("g", "b"), call("h", "")]
     several = {"role": "tool", "tool_messages": [answer("B", "b"), answer("A", "a", error=True), answer("H", "")]}
