@@ -43,6 +43,8 @@ def read_clocks(value: str | None) -> Clocks:
         times = msgspec.json.decode(value or "{}", type=dict[int, str])
     except msgspec.MsgspecError:
         return NO_CLOCKS
+    if any(iso_time(time) is None for time in times.values()):
+        return NO_CLOCKS
     messages = tuple(sorted(times))
     return Clocks(messages, tuple(times[message] for message in messages))
 

@@ -131,7 +131,8 @@ class Gate:
 
 def statement_of(identity: str, fact: Fact) -> Statement:
     """What an importer or a side file says of a record, as a statement by who says it."""
-    name, _, version = fact.rule.partition("@")
+    name, at, version = fact.rule.rpartition("@")
+    name, version = (name, version) if at else (version, "")
     author = Author(fact.by, name, version)
     if fact.field == "outcome":
         return Verification(identity, "task", cast("Result", fact.value), author, score=fact.score, reads=fact.reads)

@@ -64,6 +64,14 @@ WARNINGS: dict[str, Reason] = {
         "The calls of the run are over the size limit together; only the one that ends it was read, without usage.",
         "Raise --max-record-bytes.",
     ),
+    "claimed_authors": Reason(
+        "The log gives facts in the name of a person, an environment or a side file; they are its own word.",
+        "Say them beside the log: curate annotate.",
+    ),
+    "claims_not_read": Reason(
+        "The log tells of checks, or of facts that are only found by looking at the record; they are not read.",
+        "Find them again: curate replay, curate diagnose.",
+    ),
     "clocks_cut": Reason(
         "The log gives a time to more messages with calls than are kept; the last one kept holds for the rest.",
         "None needed: later calls are replayed at that time.",

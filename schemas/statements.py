@@ -138,10 +138,10 @@ def slot(statement: Statement) -> tuple[Any, ...]:
 
     All findings of one author about one trajectory share a slot, so that a rule can also take a finding back. All
     environments share theirs: what a later one executed takes the place of what an earlier one did. So do all side
-    files, whichever verifier they name.
+    files, whichever verifier they name, and all logs, in whoever's name they speak.
     """
     kind = statement.author.kind
-    author = (kind, "" if kind in ("environment", "side_file") else statement.author.name)
+    author = (kind, "" if kind in ("environment", "side_file", "log") else statement.author.name)
     match statement:
         case Annotation():
             return ("annotation", statement.trajectory, statement.field, *author)

@@ -21,7 +21,8 @@ def export(
 ) -> None:
     """Write trajectories as ATIF (a file each) or as chats (one file), with what is known beside them.
 
-    Both can be imported again. Secrets are masked, in the records of these and in what is known beside them.
+    Both can be imported again: what persons, environments and side files said is then the log's own word, with their
+    names, and checks of decisions are not read. Secrets are masked, in the records and in what is known beside them.
     """
     from curation.cli.options import open_store
     from curation.cli.output import finish

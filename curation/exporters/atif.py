@@ -22,6 +22,7 @@ from curation.importers.atif_block import (
     Said,
     difference,
 )
+from curation.importers.claims import claim_of
 from schemas import canonical
 from schemas.statements import Verification
 from schemas.trajectory import Message, Part, ToolCall, Trajectory
@@ -68,6 +69,11 @@ def write(known: Known) -> dict[str, Any]:
     if objection is not None:
         raise CurationError(f"{known.id} cannot be written as ATIF: {objection}")
     return document
+
+
+def left_out(known: Known) -> dict[str, int]:
+    """What is known of the trajectory and does not go into the document, by kind."""
+    return {"findings": known.findings} if known.findings else {}
 
 
 def embedded(trajectory: Trajectory) -> tuple[str, ...]:
@@ -258,18 +264,13 @@ def _outcomes(known: Known) -> list[Verification]:
 
 
 def _outcome(item: Verification) -> Said:
-    author = item.author
-    rule = "@".join(filter(None, (author.name, author.version))) if author.kind == "rule" else ""
-    return Said("outcome", item.result, author.kind, rule, item.score)
+    claim = claim_of(item.author)
+    return Said("outcome", item.result, claim.by, claim.name, claim.version, item.score)
 
 
 def _annotations(known: Known) -> list[Said]:
-    found = []
-    for item in known.annotations:
-        author = item.author
-        rule = "@".join(filter(None, (author.name, author.version))) if author.kind == "rule" else ""
-        found.append(Said(item.field, item.value, author.kind, rule))
-    return found
+    claims = ((item, claim_of(item.author)) for item in known.annotations)
+    return [Said(item.field, item.value, claim.by, claim.name, claim.version) for item, claim in claims]
 
 
 def _blobs_of(trajectory: Trajectory) -> set[str]:

@@ -11,7 +11,7 @@ from schemas.trajectory import Trajectory
 class Known(NamedTuple):
     """A trajectory with its id, the run at the root of its lineage, its tool list, and the statements that hold.
 
-    ``blobs`` are the bytes that its messages refer to, by digest.
+    ``blobs`` are the bytes that its messages refer to, by digest; ``findings`` are counted.
     """
 
     id: str
@@ -22,3 +22,4 @@ class Known(NamedTuple):
     verifications: tuple[Verification, ...] = ()
     clocks: Clocks = NO_CLOCKS
     blobs: Mapping[str, bytes] = {}
+    findings: int = 0

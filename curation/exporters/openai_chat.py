@@ -60,10 +60,11 @@ def _is_written(field: str) -> bool:
 
 def _block(known: Known) -> dict[str, Any] | None:
     """Who says what stands under the side-file keys."""
-    checks = [item for item in known.verifications if item.layer == "task"][:1]
     authors = {item.field: item.author for item in known.annotations if _is_written(item.field)}
+    outcome = next((item for item in known.verifications if item.layer == "task"), None)
     claims = {name: claim_of(author) for name, author in authors.items()}
-    claims |= {"outcome": claim_of(item.author) for item in checks}
+    if outcome is not None:
+        claims["outcome"] = claim_of(outcome.author)
     said = {name: claim for name, claim in sorted(claims.items()) if claim != Claim()}
     return dict(msgspec.to_builtins(Beside(said))) if said else None
 

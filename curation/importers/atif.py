@@ -205,7 +205,7 @@ def read_documents(values: list[Any], aside: Aside) -> tuple[Trajectory, tuple[F
     block = _block(first)
     if block is None:
         return trajectory, ()
-    facts = facts_of_block(block)
+    facts = facts_of_block(block, aside)
     if block.lineage is not None:
         parent = block.lineage.run or block.lineage.parent
         facts = (*facts, branched_from(parent, block.lineage.branch_point))

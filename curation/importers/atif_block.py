@@ -11,29 +11,39 @@ import msgspec
 
 from curation.importers.aside import Aside
 from curation.importers.calls import CallShape, FunctionShape, read_call
+from curation.importers.claims import Claim, speaker
 from curation.importers.face import Fact, RefusedError
+from curation.importers.session_lines import BRANCHED_FROM
 from schemas import canonical
 from schemas.objects import make_object
 from schemas.statements import Result, Value
-from schemas.trajectory import Message, Record, ToolCall, Trajectory
+from schemas.trajectory import AuthorKind, Message, Record, ToolCall, Trajectory
 
 BLOCK = "curation"
 
 MESSAGE_FIELDS = frozenset(("content", "reasoning", "answers", "error", "raw", "actor", "hidden", "copied", "extra"))
 TRAJECTORY_FIELDS = frozenset(("task", "attempt", "conditions", "stop_text", "usage", "extra"))
 _RESULTS = frozenset(get_args(Result))
+_FACTS = frozenset(("split", "group", "environment", "stop", "tools", "notes", "clocks", "continuation", BRANCHED_FROM))
+_GROUPS = frozenset(("strata", "budget", "attempt", "reward"))
 
 Kind = TypeVar("Kind", bound=Record)
 
 
 class Said(msgspec.Struct, omit_defaults=True):
-    """A fact beside a record, and who said it."""
+    """A fact beside a record, and who is said to have said it (see Claim)."""
 
     field: str
     value: Value = None
-    by: str = ""
-    rule: str = ""
+    by: AuthorKind | None = None
+    name: str = ""
+    version: str = ""
     score: float | int | None = None
+
+    @property
+    def claim(self) -> Claim:
+        """Who is said to have said it."""
+        return Claim(self.by or "log", self.name, self.version)
 
 
 class Lineage(msgspec.Struct, omit_defaults=True):
@@ -105,16 +115,24 @@ def restore_trajectory(trajectory: Trajectory, block: Block, aside: Aside) -> Tr
     return restore(trajectory, block.fields, TRAJECTORY_FIELDS)
 
 
-def facts_of_block(block: Block) -> tuple[Fact, ...]:
-    """What was said beside the record, as the log's own word; a rule's stays the rule's."""
+def facts_of_block(block: Block, aside: Aside) -> tuple[Fact, ...]:
+    """What was said beside the record, as the log's own word; a rule's stays the rule's.
+
+    No check of a decision is read, and no fact that this project alone decides; warnings say so.
+    """
     facts = []
     for said in block.facts:
-        by = "rule" if said.by == "rule" and said.rule else "log"
-        rule = said.rule if by == "rule" else ""
-        if said.field != "outcome":
-            facts.append(Fact(said.field, said.value, "rule" if by == "rule" else "log", rule))
-        elif said.value in _RESULTS:
-            facts.append(Fact("outcome", said.value, "rule" if by == "rule" else "log", rule, said.score))
+        by, rule = speaker(said.claim)
+        if said.field == "outcome" and said.value in _RESULTS:
+            facts.append(Fact("outcome", said.value, by, rule, said.score))
+        elif said.field in _FACTS or said.field.partition(".")[0] in _GROUPS:
+            facts.append(Fact(said.field, said.value, by, rule))
+        else:
+            aside.warnings.append("claims_not_read")
+        if by == "log" and rule:
+            aside.warnings.append("claimed_authors")
+    if block.verifications:
+        aside.warnings.append("claims_not_read")
     return tuple(facts)
 
 

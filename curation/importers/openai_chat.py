@@ -13,8 +13,9 @@ from curation.clocks import logged_time
 from curation.importers.agentdojo import is_run
 from curation.importers.aside import Aside
 from curation.importers.attempt_keys import INLINE_KEYS, facts_of, identify, inline_keys
+from curation.importers.claims import Claim, speaker
 from curation.importers.extra import kept
-from curation.importers.face import Importer, Parsed, RefusedError, Slice
+from curation.importers.face import Fact, Importer, Parsed, RefusedError, Slice
 from curation.importers.heads import head_values
 from curation.importers.lines import read_lines
 from curation.importers.messages import CLOCKS, MessageShape, read_messages
@@ -58,6 +59,16 @@ _MODELLED = frozenset(("id", "messages", "tools", "functions", "error", "model",
 _BESIDE = _MODELLED | _SAMPLING | INLINE_KEYS | CLOCKS | _OUTCOMES
 
 
+BLOCK = "curation"
+"""The key under which an export says who said what stands under the side-file keys."""
+
+
+class Beside(msgspec.Struct, forbid_unknown_fields=True):
+    """What stands under that key: by field, who is said to have said it."""
+
+    said_by: dict[str, Claim]
+
+
 class _Usage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -90,7 +101,8 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
         aside.times[0] = time
     messages = read_messages(record["messages"], chat.messages, "$.messages", aside)
     side = inline_keys(record)
-    facts, _ = facts_of(side, "log")
+    beside = _beside(record)
+    facts = _claimed(facts_of(side, "log")[0], beside, aside)
     tools = _tools(chat)
     key = None if chat.id is None else str(chat.id)
     trajectory = Trajectory(
@@ -104,7 +116,13 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
         ),
         stop_text=_stop_text(chat.error),
         usage=None if chat.usage is None else Usage(*msgspec.structs.astuple(chat.usage)),
-        extra=kept({name: value for name, value in record.items() if name not in _BESIDE and value is not None}),
+        extra=kept(
+            {
+                name: value
+                for name, value in record.items()
+                if name not in _BESIDE and value is not None and (name != BLOCK or beside is None)
+            }
+        ),
     )
     return Parsed(
         identify(trajectory, side),
@@ -117,6 +135,26 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
         replaced=aside.replaced,
         warnings=aside.codes(),
     )
+
+
+def _beside(record: dict[str, Any]) -> Beside | None:
+    """Who is said to have said what; None where the key is not there, or holds something else."""
+    try:
+        return msgspec.convert(record.get(BLOCK), Beside)
+    except msgspec.ValidationError:
+        return None
+
+
+def _claimed(facts: tuple[Fact, ...], beside: Beside | None, aside: Aside) -> tuple[Fact, ...]:
+    """The facts with the names of those who are said to have said them: the log's own word for all but rules."""
+    said_by = {} if beside is None else beside.said_by
+    named = []
+    for fact in facts:
+        by, rule = speaker(said_by.get(fact.field, Claim()))
+        if by == "log" and rule:
+            aside.warnings.append("claimed_authors")
+        named.append(fact._replace(by=by, rule=rule))
+    return tuple(named)
 
 
 def _tools(chat: _Chat) -> Object | None:

@@ -11,6 +11,7 @@ from curation.clocks import CLOCKS, read_clocks
 from curation.errors import UsageError
 from curation.exporters import atif, openai_chat
 from curation.exporters.known import Known
+from curation.importers.claims import claim_of
 from curation.masking import Mask, masked_in, read_mask
 from curation.store import Store
 from curation.store.lookup import resolve_trajectory
@@ -22,11 +23,18 @@ _PREFIX = 12
 
 
 class ExportResult(msgspec.Struct):
-    """What was written: the format, the number of trajectories, the secrets masked in them by kind, and the files."""
+    """What was written: the format, the number of trajectories, the secrets masked in them by kind, and the files.
+
+    ``said_by`` counts the facts and checks beside the records by who says them. Reading the files again takes a rule's
+    for the rule's, and all others for the log's own word, with their authors as its claim; checks of decisions are not
+    read. ``left_out`` counts what is known beside the records and has no place in the format, by kind.
+    """
 
     format: str
     trajectories: int
     masked: dict[str, int]
+    said_by: dict[str, int]
+    left_out: dict[str, int]
     files: list[str]
 
 
@@ -51,7 +59,20 @@ def export_trajectories(
         target.write_bytes(data)
         files.append(target.as_posix())
         masked |= masked_in(data.decode())
-    return ExportResult(form, len(known), dict(sorted(Counter(kind for kind, _ in masked).items())), files)
+    missing = Counter[str]()
+    for item in known:
+        missing.update(_LEFT_OUT[form](item))
+    authors = [each.author for item in known for each in item.annotations]
+    authors += [each.author for item in known for each in item.verifications]
+    said_by = Counter(claim_of(author).by for author in authors)
+    return ExportResult(
+        form,
+        len(known),
+        masked=dict(sorted(Counter(kind for kind, _ in masked).items())),
+        said_by=dict(sorted(said_by.items())),
+        left_out=dict(sorted(missing.items())),
+        files=files,
+    )
 
 
 def _write_atif(known: Sequence[Known], mask: Mask) -> Iterator[tuple[str, bytes]]:
@@ -75,6 +96,12 @@ _WRITERS: Mapping[str, Callable[[Sequence[Known], Mask], Iterator[tuple[str, byt
 }
 
 
+_LEFT_OUT: Mapping[str, Callable[[Known], Mapping[str, int]]] = {
+    "atif": atif.left_out,
+    "openai-chat": openai_chat.left_out,
+}
+
+
 def _known(store: Store, identity: str, trajectory: Trajectory) -> Known:
     annotations = _statements(store, "annotations", Annotation, identity)
     clocks = next((str(item.value) for item in annotations if item.field == CLOCKS), None)
@@ -89,6 +116,7 @@ def _known(store: Store, identity: str, trajectory: Trajectory) -> Known:
         verifications=_statements(store, "verifications", Verification, identity),
         clocks=read_clocks(clocks),
         blobs=_blobs(store, trajectory),
+        findings=store.sql("SELECT 1 FROM effective_findings WHERE trajectory = ?", [identity]).num_rows,
     )
 
 

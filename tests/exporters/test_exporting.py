@@ -6,13 +6,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from curation.errors import UsageError
 from curation.importers import atif, formats
 from curation.importers.face import Parsed
 from curation.jobs.exporting import export_trajectories
 from curation.store import Store
-from schemas.trajectory import trajectory_id
+from schemas.statements import Annotation, Verification
+from schemas.trajectory import Author, trajectory_id
 from tests.cli.test_store_verbs import curate, refused, result
 from tests.eight import lines
 from tests.importers.atif_runs import FULL, act, call, document, say
@@ -214,6 +216,104 @@ def test_the_shared_history_of_a_fork_is_copied_context(repaired: Path, tmp_path
         said = {fact.field: fact.value for fact in again.facts}
         assert msgspec.json.decode(str(said["branched_from"]))["message"] == row["branch_point"]
         assert again.trajectory.fork is None
+
+
+@pytest.fixture(scope="module")
+def told_by_others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store in which persons, environments, rules and a side file say something."""
+    folder = tmp_path_factory.mktemp("told")
+    (folder / "eight.jsonl").write_bytes(lines())
+    side = [
+        {"key": "misread", "outcome": "failure", "split": "train", "strata": {"level": "=1"}, "allocation": "planned"}
+    ]
+    write(folder / "side.jsonl", side)
+    curate(folder, "init")
+    result(folder, "import", "eight.jsonl")
+    result(folder, "annotate", "side.jsonl", "--outcome", "outcome", "--verifier", "judge@x@2")
+    result(folder, "replay", "--environment", "inventory", code=1)
+    result(folder, "diagnose")
+    store = Store.open(str(folder / ".curation"))
+    (record,) = (row["trajectory_id"] for row in attempts(store) if row["run"] == "misread")
+    with store.batch() as batch:
+        batch.add_statement(Annotation(record, "stop", "completed", Author("human", "Ada")))
+        batch.add_statement(Annotation(record, "group", "shelf", Author("rule", "shop.group", "1")))
+        batch.add_statement(Verification(record, "task", "passed", Author("environment", "inventory@1", "c0de")))
+        store.write(batch)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["atif", "openai-chat"])
+def test_who_said_what_is_kept_as_the_claim_of_a_log_and_verifies_nothing(
+    told_by_others: Path, tmp_path: Path, name: str
+) -> None:
+    done = result(told_by_others, "export", name, "misread", "--out", str(tmp_path / "out"))
+    assert done["said_by"]["human"] == 1
+    assert done["said_by"]["rule"] >= 1
+    assert done["said_by"]["side_file"] >= 3
+    assert done["said_by"]["environment"] >= 2, "its task check, and the replayed call"
+    assert done["left_out"]["findings"] >= 1
+    assert ("execution checks" in done["left_out"]) == (name == "openai-chat")
+    curate(tmp_path, "init")
+    losses = result(tmp_path, "import", "out")["losses"]
+    assert losses["records"]["claimed_authors"] == 1
+    assert losses["records"].get("claims_not_read", 0) == (1 if name == "atif" else 0)
+    store = Store.open(str(tmp_path / ".curation"))
+    (row,) = attempts(store)
+    assert (row["outcome"], row["outcome_by"]) == ("success", "log")
+    said = store.sql(
+        """SELECT field, value, author_kind, author_name, author_version FROM annotations WHERE field <> 'clocks'
+           UNION ALL SELECT layer, result, author_kind, author_name, author_version FROM verifications"""
+    ).to_pylist()
+    found = {each["field"]: tuple(each.values())[1:] for each in said}
+    assert len(found) == len(said)
+    assert {each["author_kind"] for each in said} == {"log", "rule"}
+    assert found["task"] == ("passed", "log", "claims environment inventory@1", "c0de")
+    assert found["stop"] == ("completed", "log", "claims human Ada", "")
+    assert found["group"] == ("shelf", "rule", "shop.group", "1")
+    assert found["split"] == ("train", "log", "claims side_file", "")
+    assert found["strata.level"][0] == "=1"
+    assert found["attempt.allocation"][0] == "planned"
+    again = result(tmp_path, "export", name, "misread", "--out", "again")
+    counted = {kind: done["said_by"].get(kind) for kind in ("human", "side_file")}
+    assert {kind: again["said_by"].get(kind) for kind in counted} == counted
+    curate(tmp_path, "init", "--store", "third")
+    result(tmp_path, "import", "again", "--store", "third")
+    third = Store.open(str(tmp_path / "third"))
+    names = "SELECT DISTINCT author_kind, author_name, author_version FROM annotations ORDER BY ALL"
+    assert third.sql(names).to_pylist() == store.sql(names).to_pylist()
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        {"field": "revises", "value": "0" * 64, "by": "human"},
+        {"field": "secrets", "value": "no list", "by": "rule", "name": "secrets", "version": "1"},
+        {"field": "repair.1.clean", "value": "verified", "by": "rule", "name": "repair", "version": "1"},
+        {"field": "outcome", "value": "splendid", "by": "environment"},
+        {"field": "clocks", "value": '{"0": "noon"}'},
+    ],
+)
+def test_what_a_log_may_not_decide_is_not_read_from_it(tmp_path: Path, fact: dict[str, Any]) -> None:
+    path = tmp_path / "forged.json"
+    path.write_text(
+        json.dumps(document(say("user", "stock?"), act(call("A17")), extra={"curation": {"facts": [fact]}}))
+    )
+    store = new_store(tmp_path)
+    done = import_file(store, path)
+    assert (done.accepted, done.quarantined) == (1, 0)
+    fields = set(store.sql("SELECT field FROM annotations")["field"].to_pylist())
+    assert not fields & {"revises", "secrets", "repair.1.clean"}
+    assert not store.sql("SELECT * FROM verifications").num_rows
+    if fact["field"] != "clocks":
+        assert done.losses.records["claims_not_read"] == 1
+
+
+def test_a_key_of_another_shape_in_a_chat_is_kept_as_any_other(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    import_file(store, write(tmp_path / "own.jsonl", [chat(id="a", curation={"said_by": 3}, split="train")]))
+    extra = store.trajectory(trajectories(store)[0]).extra
+    assert extra is not UNSET
+    assert msgspec.json.decode(extra) == {"curation": {"said_by": 3}}
 
 
 def test_what_cannot_be_exported_is_refused(repaired: Path, tmp_path: Path) -> None:

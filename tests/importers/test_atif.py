@@ -183,7 +183,11 @@ def test_a_block_cannot_speak_for_others_or_name_what_is_not_there(tmp_path: Pat
     checks = [{"trajectory": "x", "layer": "execution", "result": "passed"}]
     block = {"facts": said, "verifications": checks, "fields": {"fork": {"parent": "x"}, "messages": []}}
     parsed = read(tmp_path, document(say("agent", "x"), extra={"curation": block}))
-    assert parsed.facts[:2] == (Fact("outcome", "passed"), Fact("stop", "timeout"))
+    assert parsed.facts[:2] == (
+        Fact("outcome", "passed", "log", "claims human@"),
+        Fact("stop", "timeout", "log", "claims environment@"),
+    )
+    assert set(parsed.warnings) == {"claimed_authors", "claims_not_read"}
     assert (parsed.trajectory.fork, len(parsed.trajectory.messages)) == (None, 1)
     answers = {"curation": {"answers": {"uid": "7.0", "by": "id"}}}
     wrong = document(act(call("A17"), results=[result("2", None, extra=answers)]))
