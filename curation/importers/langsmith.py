@@ -13,6 +13,7 @@ from curation.importers.gathered import Place, gather, keep_bytes, read_pieces
 from curation.importers.heads import head_value, head_values
 from curation.importers.langsmith_runs import is_run, merge, names_of, read_call, read_runs, read_tool, thread_of
 from curation.importers.session_events import is_event, read_sessions
+from curation.importers.span_histories import Histories
 from curation.importers.span_messages import written
 from curation.importers.traces import Trace, gather_traces, group, read_traces
 from schemas.trajectory import Task
@@ -76,11 +77,12 @@ def _trace(runs: Sequence[dict[str, Any]]) -> Trace:
         (run["reference_example_id"] for run in runs if isinstance(run.get("reference_example_id"), str)), None
     )
     trace = root.get("trace_id")
-    calls = [run for run in runs if run.get("run_type") == "llm"]
+    histories = Histories()
+    calls = [read_call(run, histories) for run in runs if run.get("run_type") == "llm"]
     error = root.get("error") if root.get("run_type") != "llm" else None
     return Trace(
         thread_of(root) or (trace if isinstance(trace, str) else None),
-        [call for call in map(read_call, calls) if call.messages or call.answers],
+        [call for call in calls if call.messages or call.answers],
         [read_tool(run) for run in runs if run.get("run_type") == "tool"],
         [str(run.get("run_type")) for run in runs],
         error=written(error) if error else None,

@@ -5,11 +5,10 @@ from typing import Any
 
 from curation.clocks import iso_time
 from curation.importers.model_calls import ModelCall
+from curation.importers.span_histories import Histories
 from curation.importers.span_messages import chat_messages, loaded, written
 from curation.importers.traces import ToolRun
 from schemas.canonical import encode
-
-MAX_CHILDREN = 100  # levels of ``child_runs``
 
 _ROLES = {"human": "user", "ai": "assistant", "aimessagechunk": "assistant", "system": "system", "tool": "tool"}
 _ROLES |= {"function": "function", "chat": "user", "developer": "system"}
@@ -19,18 +18,18 @@ _SAMPLING = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "sto
 
 def read_runs(value: Any) -> Iterator[dict[str, Any]]:
     """The runs of a file's value: of an upload, of a list, or one, each with its children. Raises nothing."""
-    pending: list[tuple[Any, int]] = [(value, 0)]
+    pending = [value]
     while pending:
-        item, depth = pending.pop()
+        item = pending.pop()
         if isinstance(item, list):
-            pending += [(each, depth + 1) for each in reversed(item)] if depth < MAX_CHILDREN else []
+            pending += reversed(item)
         elif isinstance(item, dict):
             inner = [item[key] for key in ("post", "patch") if isinstance(item.get(key), list)]
             if inner:
-                pending += [(each, depth + 1) for each in reversed(inner)]
+                pending += reversed(inner)
             elif is_run(item):
                 yield item
-                pending.append((item.get("child_runs"), depth + 1))
+                pending.append(item.get("child_runs"))
 
 
 def is_run(value: Any) -> bool:
@@ -62,8 +61,8 @@ def thread_of(run: Mapping[str, Any]) -> str | None:
     return next((str(metadata[key]) for key in _THREADS if isinstance(metadata.get(key), str | int)), None)
 
 
-def read_call(run: Mapping[str, Any]) -> ModelCall:
-    """The call of a run of type ``llm``."""
+def read_call(run: Mapping[str, Any], histories: Histories) -> ModelCall:
+    """The call of a run of type ``llm``; ``histories`` are those of its trace as far as they were read."""
     inputs, outputs = _object(run, "inputs"), _object(run, "outputs")
     settings = _settings(run) | inputs
     answers, finish = _answers(outputs)
@@ -78,7 +77,7 @@ def read_call(run: Mapping[str, Any]) -> ModelCall:
     )
     tools = settings.get("tools")
     return ModelCall(
-        messages=_messages(inputs),
+        messages=_messages(inputs, histories),
         answers=answers,
         id=outputs["id"] if isinstance(outputs.get("id"), str) else None,
         model=model if isinstance(model, str) else None,
@@ -149,12 +148,12 @@ def _calls(told: Mapping[str, Any], more: Mapping[str, Any]) -> list[Any]:
     return made
 
 
-def _messages(inputs: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _messages(inputs: Mapping[str, Any], histories: Histories) -> list[dict[str, Any]]:
     messages = inputs.get("messages", inputs.get("input"))
     while isinstance(messages, list) and len(messages) == 1 and isinstance(messages[0], list):
         messages = messages[0]
     if isinstance(messages, list):
-        return [chat_message(message) for message in messages if isinstance(message, dict)]
+        return [histories.make(message, chat_message) for message in messages if isinstance(message, dict)]
     prompts = inputs.get("prompts", messages)
     texts = prompts if isinstance(prompts, list) else [prompts]
     return [{"role": "user", "content": text} for text in texts if isinstance(text, str)]

@@ -6,7 +6,7 @@ conventions know neither task nor outcome nor a run's stop; a span with an error
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from curation.importers.span_calls import (
     read_tool,
     session_of,
 )
+from curation.importers.span_histories import Histories
 from curation.importers.spans import Span, read_spans
 from curation.importers.traces import Trace, gather_traces, group, read_traces
 
@@ -77,12 +78,14 @@ def traces_of(values: Sequence[Any]) -> Iterable[Trace]:
 
 
 def _trace(spans: Sequence[Span]) -> Trace:
-    chats = [span for span in spans if kind_of(span) == "chat"]
+    kinds = [kind_of(span) for span in spans]
+    chats = [span for span, kind in zip(spans, kinds, strict=True) if kind == "chat"]
     if any(not is_outer(span) for span in chats):
         chats = [span for span in chats if not is_outer(span)]
+    histories = Histories()
     calls: dict[str, ModelCall] = {}
     for number, span in enumerate(chats):
-        call = read_call(span)
+        call = read_call(span, histories)
         calls.setdefault(call.id or f"\0{number}", call)
     told = [call for call in calls.values() if call.messages or call.answers]
     sessions = [name for span in spans if (name := session_of(span))]
@@ -91,23 +94,32 @@ def _trace(spans: Sequence[Span]) -> Trace:
     return Trace(
         names[0] if names else None,
         told,
-        [read_tool(span) for span in spans if kind_of(span) == "tool"],
-        [kind_of(span) for span in spans],
+        [read_tool(span) for span, kind in zip(spans, kinds, strict=True) if kind == "tool"],
+        kinds,
         next((agent for agent in agents if isinstance(agent, str)), None),
     )
 
 
-def _merged(spans: Sequence[Span]) -> list[Span]:
+def _merged(spans: Iterable[Span]) -> list[Span]:
     """Spans, with the events that stand apart from them put into the span that they name; a span is told of once."""
-    found: dict[Any, Span] = {}
+    found: dict[Any, list[Span]] = {}
     for number, span in enumerate(sorted(spans, key=lambda span: span.start)):
-        key = (span.trace, span.id) if span.id is not None else number
-        first = found.setdefault(key, span)
-        if first is not span and first != span:
-            named = first if first.name else span
-            events = (*first.events, *span.events)
-            found[key] = named._replace(attributes={**span.attributes, **first.attributes}, events=events)
-    return list(found.values())
+        key = number if span.id is None else (span.trace, span.id)
+        found.setdefault(key, []).append(span)
+    return [_one(members) for members in found.values()]
+
+
+def _one(members: Sequence[Span]) -> Span:
+    first = members[0]
+    others = [span for before, span in pairwise(members) if span not in (first, before)]
+    if not others:
+        return first
+    attributes: dict[str, Any] = {}
+    for span in reversed((first, *others)):
+        attributes |= span.attributes
+    events = chain.from_iterable(span.events for span in (first, *others))
+    named = next((span for span in (first, *others) if span.name), others[-1])
+    return named._replace(attributes=attributes, events=tuple(events))
 
 
 def _keys(span: Span) -> Iterator[str]:

@@ -5,13 +5,16 @@ stands between the start and the end of a model request is one message of the as
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from itertools import chain
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from curation.clocks import iso_time
 from curation.importers.model_calls import ModelCall
 from curation.importers.response_items import HIDDEN
-from curation.importers.span_messages import chat_messages
+from curation.importers.span_messages import chat_messages, written
 from curation.importers.traces import Trace
+from schemas.canonical import encode
 
 _CREATE, _SEND, _STREAM = ".sessions.create", ".sessions.events.send", ".sessions.events.stream"
 _CALLS = frozenset(("agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use"))
@@ -57,27 +60,35 @@ class _Session:
         self.name = made["id"] if isinstance(made.get("id"), str) else None
         system = self.agent.get("system")
         self.messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if isinstance(system, str) else []
-        self.sent: list[dict[str, Any]] = []
+        self.sent: dict[bytes, list[tuple[int, dict[str, Any]]]] = {}  # by what they say, with their order
+        self.sends = 0
         self.turn: dict[str, Any] | None = None
-        self.ends: list[tuple[int, dict[str, Any], str | None]] = []
+        self.at = 0  # where the turn stands
+        self.texts: dict[int, list[Any]] = {}  # of the model's messages, by where they stand
+        self.ends: list[_End] = []
+        self.spent = _End()  # requests that ended without a message
         self.stop: str | None = None
         self.error: str | None = None
 
     def send(self, events: Any) -> None:
         """What a user sends; it is seen when the stream tells of it."""
-        self.sent += [event for event in events if isinstance(event, dict)] if isinstance(events, list) else []
+        for event in events if isinstance(events, list) else ():
+            if isinstance(event, dict):
+                self.sent.setdefault(_said(event), []).append((self.sends, event))
+                self.sends += 1
 
     def see(self, event: dict[str, Any]) -> None:
         """The next event of the stream."""
         kind = str(event.get("type"))
         if kind.startswith("user."):
-            self.sent = [each for each in self.sent if not _is_same(each, event)]
+            self.sent.pop(_said(event), None)
         if kind == "span.model_request_start":
             self.turn = None
         elif kind == "span.model_request_end":
-            usage = event.get("model_usage")
-            at = next((index for index, each in enumerate(self.messages) if each is self.turn), len(self.messages))
-            self.ends.append((at, usage if isinstance(usage, dict) else {}, iso_time(event.get("processed_at"))))
+            self.spent = self.spent.add(event.get("model_usage"), iso_time(event.get("processed_at")))
+            if self.turn is not None:
+                self.ends.append(self.spent._replace(at=self.at))
+                self.spent = _End()
             self.turn = None
         elif kind == "session.status_idle":
             reason = event.get("stop_reason")
@@ -99,8 +110,9 @@ class _Session:
             )
         elif kind == "agent.message":
             (said,) = chat_messages({"role": "assistant", "content": event.get("content")})
-            turn = self._turn()
-            turn["content"] = said["content"] if turn["content"] is None else f"{turn['content']}\n{said['content']}"
+            self._turn()
+            if said["content"] is not None:
+                self.texts.setdefault(self.at, []).append(said["content"])
         elif kind == "agent.thinking":
             text = event.get("thinking") or event.get("content")
             if isinstance(text, str) and text:
@@ -115,46 +127,73 @@ class _Session:
 
     def _turn(self) -> dict[str, Any]:
         if self.turn is None:
-            self.turn = {"role": "assistant", "content": None}
+            self.turn, self.at = {"role": "assistant", "content": None}, len(self.messages)
             self.messages.append(self.turn)
         return self.turn
 
     def trace(self) -> Trace:
-        """The session as calls of a model, each with the history that it had; what the stream never told comes last."""
-        for event in self.sent:
+        """The session as calls of a model, each of which goes on from the one before it; what the stream never told
+        comes last.
+        """
+        for _, event in sorted(chain.from_iterable(self.sent.values()), key=itemgetter(0)):
             self._say(str(event.get("type")), event)
-        if not self.ends and any(message["role"] == "assistant" for message in self.messages):
-            first = next(at for at, message in enumerate(self.messages) if message["role"] == "assistant")
-            self.ends.append((first, {}, None))
+        for at, said in self.texts.items():
+            self.messages[at]["content"] = said[0] if len(said) == 1 else "\n".join(map(written, said))
+        ends = self.ends or self._unended()
         model = self.agent.get("model")
         model = model.get("id") if isinstance(model, dict) else model
         tools = self.agent.get("tools")
-        calls = []
-        for number, (at, usage, time) in enumerate(self.ends):
-            last = number + 1 == len(self.ends)
-            answer = self.messages[at:] if last else self.messages[at : at + 1]
+        calls, start = [], 0
+        for number, end in enumerate(ends):
+            last = number + 1 == len(ends)
+            answer = self.messages[end.at :] if last else self.messages[end.at : end.at + 1]
             calls.append(
                 ModelCall(
-                    messages=self.messages[:at],
+                    messages=self.messages[start : end.at],
                     answers=[answer] if answer else [],
+                    id=str(number),
+                    previous=str(number - 1) if number else None,
                     model=model if isinstance(model, str) else None,
                     tools=tools if isinstance(tools, list) else None,
-                    prompt_tokens=_total(
-                        usage, "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"
-                    ),
-                    completion_tokens=_total(usage, "output_tokens"),
+                    prompt_tokens=end.prompt,
+                    completion_tokens=end.completion,
                     finish=self.stop if last else None,
-                    time=time,
+                    time=end.time,
                 )
             )
+            start = end.at + 1
         named = self.agent.get("name")
         return Trace(self.name, calls, (), ("session",), named if isinstance(named, str) else None, error=self.error)
 
+    def _unended(self) -> "list[_End]":
+        """Where a session answered whose requests the stream does not tell of, or where it had nothing to say."""
+        said = next((at for at, message in enumerate(self.messages) if message["role"] == "assistant"), None)
+        if said is None and self.spent == _End():
+            return []
+        return [self.spent._replace(at=len(self.messages) if said is None else said)]
 
-def _is_same(sent: dict[str, Any], seen: dict[str, Any]) -> bool:
-    return all(seen.get(key) == value for key, value in sent.items())
+
+class _End(NamedTuple):
+    """Where the message stands with which a request ended, when that was, and the tokens that it took."""
+
+    at: int = 0
+    time: str | None = None
+    prompt: int | None = None
+    completion: int | None = None
+
+    def add(self, usage: Any, time: str | None) -> "_End":
+        """The same with what one more request took that ended at a time."""
+        told = usage if isinstance(usage, dict) else {}
+        asked = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        return _End(self.at, time, _total(self.prompt, told, *asked), _total(self.completion, told, "output_tokens"))
 
 
-def _total(usage: dict[str, Any], *keys: str) -> int | None:
+def _said(event: dict[str, Any]) -> bytes:
+    """What a user says by an event, whether it was sent or told by the stream."""
+    kind = str(event.get("type"))
+    return encode([kind, event.get("content"), event.get(_ANSWERS.get(kind, "")), event.get("is_error") is True])
+
+
+def _total(before: int | None, usage: dict[str, Any], *keys: str) -> int | None:
     known = [usage[key] for key in keys if type(usage.get(key)) is int]
-    return sum(known) if known else None
+    return sum(known, before or 0) if known else before

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from curation.importers.model_calls import ModelCall
-from curation.importers.span_messages import chat_messages, flattened_message, loaded, read_messages, written
+from curation.importers.span_histories import Histories
+from curation.importers.span_messages import chat_messages, loaded, written
 from curation.importers.spans import Span, nest
 from curation.importers.traces import ToolRun
 
@@ -67,10 +68,10 @@ def session_of(span: Span) -> str | None:
     return _text(span.attributes, *_SESSIONS)
 
 
-def read_call(span: Span) -> ModelCall:
-    """The call that a span of kind ``chat`` tells of."""
+def read_call(span: Span, histories: Histories) -> ModelCall:
+    """The call that a span of kind ``chat`` tells of; ``histories`` are those of its trace as far as they were read."""
     told = _with_details(span)
-    asked, answers = _openinference(told) if is_openinference(span) else _gen_ai(told, span)
+    asked, answers = _openinference(told, histories) if is_openinference(span) else _gen_ai(told, span, histories)
     failed = span.error or _text(told, "error.type")
     return ModelCall(
         messages=asked,
@@ -126,24 +127,25 @@ def read_tool(span: Span) -> ToolRun:
     )
 
 
-def _openinference(told: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]:
-    asked = nest(told, "llm.input_messages")
-    answered = nest(told, "llm.output_messages")
-    messages = [flattened_message(entry) for entry in _objects(asked)]
-    answers = [[flattened_message(entry)] for entry in _objects(answered)]
-    return messages or read_messages(told.get("input.value")) or _user(told.get("input.value")), answers or _answer(
-        told.get("output.value")
-    )
+def _openinference(
+    told: Mapping[str, Any], histories: Histories
+) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]:
+    messages = histories.read_flattened(told, "llm.input_messages")
+    answers = [[message] for message in histories.read_flattened(told, "llm.output_messages")]
+    given = told.get("input.value")
+    return messages or histories.read(given) or _user(given), answers or _answer(told.get("output.value"))
 
 
-def _gen_ai(told: Mapping[str, Any], span: Span) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]:
+def _gen_ai(
+    told: Mapping[str, Any], span: Span, histories: Histories
+) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]:
     system = loaded(told.get("gen_ai.system_instructions"))
     messages = list(chat_messages({"role": "system", "parts": system})) if isinstance(system, list) else []
-    asked = next((found for key in _ASKED if (found := read_messages(told.get(key)))), None)
+    asked = next((found for key in _ASKED if (found := histories.read(told.get(key)))), None)
     if asked is None:
-        asked = [flattened_message(entry) for entry in _objects(nest(told, "gen_ai.prompt"))]
+        asked = histories.read_flattened(told, "gen_ai.prompt")
     answers = _outputs(told.get("gen_ai.output.messages"))
-    answers = answers or [[flattened_message(entry)] for entry in _objects(nest(told, "gen_ai.completion"))]
+    answers = answers or [[message] for message in histories.read_flattened(told, "gen_ai.completion")]
     if not asked and not answers:
         asked, answers = _old_events(span)
     answers = answers or _sdk_answer(told) or _answer(told.get("gen_ai.completion")) or _answer(told.get("output"))

@@ -27,22 +27,6 @@ def written(value: Any) -> Any:
     return value if value is None or isinstance(value, str) else canonical.encode(value).decode()
 
 
-def read_messages(value: Any) -> list[dict[str, Any]] | None:
-    """The chat messages of a value that is a list of messages, or an object or JSON text that holds one; else None."""
-    value = loaded(value)
-    if isinstance(value, dict):
-        inner = loaded(value.get("messages"))
-        if isinstance(inner, list):
-            return _with_system(value, inner)
-        prompt = value.get("prompt")
-        if isinstance(prompt, str):
-            return _with_system(value, [{"role": "user", "content": prompt}])
-        return None
-    if not isinstance(value, list) or not all(isinstance(entry, dict) and "role" in entry for entry in value):
-        return None
-    return [message for entry in value for message in chat_messages(entry)]
-
-
 def chat_messages(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """A message in parts as one chat message, and one for each answer of a tool that it holds."""
     role = _ROLES.get(str(entry.get("role")), entry.get("role"))
@@ -101,14 +85,6 @@ def flattened_message(entry: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(message.get(key), str):
             made[key] = message[key]
     return made
-
-
-def _with_system(value: Mapping[str, Any], messages: list[Any]) -> list[dict[str, Any]] | None:
-    found = read_messages(messages)
-    system = value.get("system")
-    if found is None or not system:
-        return found
-    return [*chat_messages({"role": "system", "content": system}), *found]
 
 
 def _call(part: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """Spans as exporters write them: OTLP JSON, the SDKs' own JSON, or nothing but a span's attributes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from curation.clocks import iso_time
 
 _DIGITS = 20  # of an integer of 64 bits
+_MOST_DIGITS = 8  # from which on a key is no place in a list
 MAX_NESTING = 8  # containers around spans
 MAX_LEVELS = 40  # of what dotted keys say
 _CONTAINERS = ("resourceSpans", "scopeSpans", "instrumentationLibrarySpans", "spans", "data", "batches")
@@ -32,11 +33,11 @@ class Span(NamedTuple):
 
 def read_spans(value: Any) -> Iterator[Span]:
     """The spans of a file's value, wherever they are in it. Raises nothing."""
-    pending = [(value, 0)]
+    pending = [value]
     while pending:
-        item, depth = pending.pop()
+        item = pending.pop()
         if isinstance(item, list):
-            pending += [(each, depth + 1) for each in reversed(item)] if depth < MAX_NESTING else []
+            pending += reversed(item)
         elif isinstance(item, dict):
             if _is_span(item):
                 yield _span(item)
@@ -44,26 +45,42 @@ def read_spans(value: Any) -> Iterator[Span]:
                 yield _event(item)
             elif _is_bare(item):
                 yield Span(_text(item, "trace_id"), _text(item, "span_id"), "", item)
-            elif depth < MAX_NESTING:
+            else:
                 inner = [item[key] for key in (*_CONTAINERS, *_RECORDS) if isinstance(item.get(key), list)]
                 inner = inner or [each for each in item.values() if isinstance(each, list)]
-                pending += [(each, depth + 1) for each in reversed(inner)]
+                pending += reversed(inner)
 
 
 def nest(attributes: Mapping[str, Any], prefix: str) -> Any:
     """What the dotted keys under a prefix say, as objects, and as lists where all keys of an object are numbers."""
-    tree: dict[str, Any] = {}
-    for key, value in attributes.items():
-        if key == prefix:
-            return _listed(value)
-        if key.startswith(prefix + "."):
-            _put(tree, key[len(prefix) + 1 :].split(".", MAX_LEVELS), value)
-    if tree or prefix.partition(".")[0] not in attributes:
-        return _listed(tree) if tree else None
+    if prefix in attributes:
+        return _listed(attributes[prefix])
+    start = f"{prefix}."
+    if tree := _tree((key[len(start) :], value) for key, value in attributes.items() if key.startswith(start)):
+        return _listed(tree)
     nested: Any = attributes
     for name in prefix.split("."):
         nested = nested.get(name) if isinstance(nested, Mapping) else None
     return _listed(nested) if nested else None
+
+
+def numbered(attributes: Mapping[str, Any], prefix: str) -> dict[str, tuple[list[str], list[Any]]] | None:
+    """The dotted keys under a prefix and a number, and their values, by number; None where it holds anything else."""
+    start, found = f"{prefix}.", dict[str, tuple[list[str], list[Any]]]()
+    for key, value in attributes.items():
+        if key.startswith(start):
+            number, _, name = key[len(start) :].partition(".")
+            if (one := found.get(number)) is None:
+                one = found[number] = ([], [])
+            one[0].append(name)
+            one[1].append(value)
+    whole = prefix in attributes or any("" in names for names, _ in found.values())
+    return found if found and not whole and all(map(_is_number, found)) else None
+
+
+def nest_names(names: Iterable[str], values: Iterable[Any]) -> Any:
+    """What dotted names say that stand for these values, as ``nest`` has it."""
+    return _listed(_tree(zip(names, values, strict=True)))
 
 
 def listed(value: Any) -> list[Any]:
@@ -71,13 +88,19 @@ def listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _put(tree: dict[str, Any], path: list[str], value: Any) -> None:
-    for name in path[:-1]:
-        inner = tree.setdefault(name, {})
-        if not isinstance(inner, dict):
-            return
-        tree = inner
-    tree[path[-1]] = value
+def _tree(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Dotted names as objects in objects; what lies below a value that is no object is left out."""
+    tree: dict[str, Any] = {}
+    for name, value in pairs:
+        *path, last = name.split(".", MAX_LEVELS)
+        place: Any = tree
+        for step in path:
+            place = place.setdefault(step, {})
+            if not isinstance(place, dict):
+                break
+        else:
+            place[last] = value
+    return tree
 
 
 def _listed(tree: Any, depth: int = 0) -> Any:
@@ -92,12 +115,14 @@ def _listed(tree: Any, depth: int = 0) -> Any:
     if not isinstance(tree, dict):
         return tree
     if any("." in key for key in tree):
-        flat, tree = tree, {}
-        for key, value in flat.items():
-            _put(tree, key.split(".", MAX_LEVELS), value)
-    if tree and all(key.isdecimal() and len(key) < 8 for key in tree):
+        tree = _tree(tree.items())
+    if tree and all(map(_is_number, tree)):
         return [_listed(tree[key], depth + 1) for key in sorted(tree, key=int)]
     return {key: _listed(value, depth + 1) for key, value in tree.items()}
+
+
+def _is_number(key: str) -> bool:
+    return key.isdecimal() and len(key) < _MOST_DIGITS
 
 
 def _is_span(item: Mapping[str, Any]) -> bool:

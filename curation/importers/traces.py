@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from curation.importers.call_runs import Run
-from curation.importers.call_tree import CallTree
+from curation.importers.call_tree import CallPath, CallTree
 from curation.importers.face import Item, Parsed, RefusedError, Slice
 from curation.importers.gathered import Piece, Place, gather, read_pieces, take_apart
-from curation.importers.model_calls import ModelCall, Who, calls_in, path_of, read_run
+from curation.importers.model_calls import ModelCall, Who, calls_in, path_of, read_run, seen
 from curation.importers.session_lines import branched_from
 from schemas import canonical
 from schemas.trajectory import Task
@@ -145,10 +145,10 @@ def _first(pieces: Sequence[Piece], piece: Slice) -> Piece:
 def _runs(
     trace: Trace, label: str, rule: str, data: bytes, piece: Slice, replaced: int
 ) -> Iterator[Parsed | RefusedError]:
-    tree = CallTree()
+    tree, digests = CallTree(), dict[int, bytes]()
     for call in trace.calls:
-        tree.add(path_of(call))
-    runs = tree.runs()
+        tree.add(_path(call, digests))
+    runs, tools = tree.runs(), _Tools(trace.tools)
     for number, run in enumerate(runs):
         branch = None
         if run.branch is not None:
@@ -164,38 +164,54 @@ def _runs(
             error=trace.error,
             part=f"{label}#{number}" if number else label,
         )
-        calls = _with_tools(dict(enumerate(trace.calls)), run, trace.tools)
+        calls = tools.tell(run, {each: trace.calls[each] for each in (*run.before, *run.calls, *run.failed)})
         try:
             yield read_run(run, calls, who, data, piece, replaced)
         except RefusedError as error:
             yield error
 
 
-def _with_tools(calls: dict[int, ModelCall], run: Run, tools: Sequence[ToolRun]) -> dict[int, ModelCall]:
-    """What tool spans add to a run: marks of errors, and the answers of its last calls, which no later call repeats."""
-    position = (*run.before, *run.calls)[-1]
-    last = calls[position]
-    failed = {tool.id: tool.error for tool in tools if tool.id and tool.error is not None}
-    messages = [
-        {**message, "error": failed[str(message["tool_call_id"])]}
-        if message.get("role") == "tool" and str(message.get("tool_call_id")) in failed
-        else message
-        for message in last.messages
-    ]
-    answers = list(last.answers)
-    if answers:
-        waiting, added = list(tools), list(answers[run.choice])
-        for call in [call for message in answers[run.choice] for call in calls_in(message)]:
-            tool = next((tool for tool in waiting if _is_of(tool, call)), None)
-            if tool is not None:
-                waiting.remove(tool)
-                added.append(
-                    {"role": "tool", "tool_call_id": call.get("id"), "content": tool.output, "error": tool.error}
-                )
-        answers[run.choice] = added
-    return calls | {position: last._replace(messages=messages, answers=answers)}
+def _path(call: ModelCall, digests: dict[int, bytes]) -> CallPath:
+    """The call in digests; ``digests`` are those of messages that calls share, by their identity."""
+    request = []
+    for message in call.messages:
+        if (digest := digests.get(id(message))) is None:
+            digest = digests[id(message)] = seen(message)
+        request.append(digest)
+    return path_of(call._replace(messages=[]))._replace(request=request)
 
 
-def _is_of(tool: ToolRun, call: Mapping[str, Any]) -> bool:
-    """Whether an execution is that of a call: by its id, which alone tells it from those of other calls."""
-    return tool.id is not None and tool.id == call.get("id")
+class _Tools:
+    """The executions of a trace's tools by the ids of their calls, which alone tell them from one another."""
+
+    def __init__(self, tools: Sequence[ToolRun]) -> None:
+        self._named: dict[str, list[ToolRun]] = defaultdict(list)
+        for tool in tools:
+            if tool.id is not None:
+                self._named[tool.id].append(tool)
+        self._failed = {tool.id: tool.error for tool in tools if tool.id and tool.error is not None}
+
+    def tell(self, run: Run, calls: dict[int, ModelCall]) -> dict[int, ModelCall]:
+        """What they add to a run: marks of errors, and the answers of its last calls, which no later call repeats."""
+        position = (*run.before, *run.calls)[-1]
+        last = calls[position]
+        messages = [
+            {**message, "error": self._failed[str(message["tool_call_id"])]}
+            if message.get("role") == "tool" and str(message.get("tool_call_id")) in self._failed
+            else message
+            for message in last.messages
+        ]
+        answers = list(last.answers)
+        if answers:
+            answers[run.choice] = [*answers[run.choice], *self._answers(answers[run.choice])]
+        return calls | {position: last._replace(messages=messages, answers=answers)}
+
+    def _answers(self, answer: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+        told = Counter[str]()
+        named = (call.get("id") for message in answer for call in calls_in(message))
+        for identity in (name for name in named if isinstance(name, str)):
+            tools = self._named.get(identity, ())
+            if told[identity] < len(tools):
+                tool = tools[told[identity]]
+                told[identity] += 1
+                yield {"role": "tool", "tool_call_id": identity, "content": tool.output, "error": tool.error}
