@@ -76,6 +76,11 @@ WARNINGS: dict[str, Reason] = {
         "The log gives a time to more messages with calls than are kept; the last one kept holds for the rest.",
         "None needed: later calls are replayed at that time.",
     ),
+    "continuation_missing": Reason(
+        "The trajectory goes on in a file that was not read: none of that name stands beside it, it is too large, it "
+        "was read before, or 100 were read already.",
+        "Put the file beside it under the name that it gives, and import again.",
+    ),
     "dangling_parent": Reason(
         "A line names a predecessor that is not in the file, so the history before it is unknown.",
         "Import the complete session.",

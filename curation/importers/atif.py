@@ -201,6 +201,8 @@ def read_documents(values: list[Any], aside: Aside) -> tuple[Trajectory, tuple[F
         )
         if number and len(messages) > start:
             messages[start] = replace(messages[start], hidden="compaction")
+    if documents[-1].continued_trajectory_ref is not None:
+        aside.warnings.append("continuation_missing")
     trajectory = _native(values[0], documents, tuple(messages), aside)
     block = _block(first)
     if block is None:

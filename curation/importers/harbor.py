@@ -7,7 +7,6 @@ whose agent left no trajectory is an attempt without messages.
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +41,7 @@ FILLS: Mapping[str, str] = {
     "branch": "unknown",
 }
 
-MAX_PARTS = 10_000  # files of a trial that are taken for its parts
+MAX_STEPS = 1_000  # folders in a trial's folder ``steps``
 _TRAJECTORY = "agent/trajectory.json"
 _NAMES = frozenset(("task_name", "trial_name"))
 
@@ -107,6 +106,9 @@ class _Lock(msgspec.Struct):
     task: _LockedTask = msgspec.field(default_factory=_LockedTask)
 
 
+_TOO_MANY = "steps/"  # no file's name
+
+
 def sniff(head: bytes) -> str:
     """Whether the head is an object that names a task and its trial, with the trial's configuration or agent."""
     value = head_value(head)
@@ -125,21 +127,25 @@ def claims(path: Path) -> Iterator[Path]:
             parts.append(place / "agent")
         for part in parts:
             if part.is_dir() and not part.is_symlink():
-                yield from islice((file for file in sorted(part.rglob("*")) if file.is_file()), MAX_PARTS)
+                yield from (file for file in sorted(part.rglob("*")) if file.is_file())
 
 
 def _step_folders(folder: Path) -> list[Path]:
     steps = folder / "steps"
     if not steps.is_dir() or steps.is_symlink():
         return []
-    return [place for place in islice(sorted(steps.iterdir()), MAX_PARTS) if place.is_dir() and not place.is_symlink()]
+    return [place for place in sorted(steps.iterdir()) if place.is_dir() and not place.is_symlink()]
 
 
 def _slices(path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Slice]:
     """The result, with the lock and the trajectories of its folder as context; together they are one record."""
     folder = path.parent
     for piece in read_value(path, limit):
-        names = ["lock.json", *(f"{place.relative_to(folder).as_posix()}/" for place in _step_folders(folder)), ""]
+        steps = _step_folders(folder)
+        if len(steps) > MAX_STEPS:
+            yield piece._replace(context=pack({_TOO_MANY: b""}))
+            continue
+        names = ["lock.json", *(f"{place.relative_to(folder).as_posix()}/" for place in steps), ""]
         files: dict[str, bytes] = {}
         left = limit - len(piece.data or b"")
         for name in names:
@@ -164,6 +170,8 @@ def _files(folder: Path, name: str, limit: int) -> Iterator[tuple[str, Path]]:
 
 def _build(value: Any, data: bytes, piece: Slice, replaced: int) -> Iterator[Item]:
     files = unpack(piece.context)
+    if _TOO_MANY in files:
+        raise RefusedError("too_large", f"steps/ holds over {MAX_STEPS} folders, the limit of one trial")
     try:
         result = msgspec.convert(value, _Result)
         lock = msgspec.convert(_parsed(files, "lock.json") or {}, _Lock)

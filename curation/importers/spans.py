@@ -8,7 +8,6 @@ from curation.clocks import iso_time
 
 _DIGITS = 20  # of an integer of 64 bits
 _MOST_DIGITS = 8  # from which on a key is no place in a list
-MAX_NESTING = 8  # containers around spans
 MAX_LEVELS = 40  # of what dotted keys say
 _CONTAINERS = ("resourceSpans", "scopeSpans", "instrumentationLibrarySpans", "spans", "data", "batches")
 _RECORDS = ("resourceLogs", "scopeLogs", "logRecords")

@@ -154,6 +154,7 @@ def test_a_continuation_that_leads_back_ends(tmp_path: Path) -> None:
 
 
 def test_files_that_are_too_large_together_are_skipped(tmp_path: Path) -> None:
+    assert parsed.warnings == ("continuation_missing",)
     (tmp_path / "b.json").write_text(json.dumps(document(say("agent", "x" * 500))))
     path = tmp_path / "a.json"
     path.write_text(json.dumps(document(say("agent", "x"), continued_trajectory_ref="b.json")))
@@ -162,6 +163,13 @@ def test_files_that_are_too_large_together_are_skipped(tmp_path: Path) -> None:
     assert item.code == "too_large"
 
 
+    (long,) = map(accepted, atif.IMPORTER.read(tmp_path / "0.json"))
+    assert (len(long.trajectory.messages), long.warnings) == (MAX_SEGMENTS + 1, ("continuation_missing",))
+    (whole,) = map(accepted, atif.IMPORTER.read(tmp_path / f"{MAX_SEGMENTS}.json"))
+    assert whole.warnings == ("continuation_missing",), "the last file names one that is not there"
+    (tmp_path / f"{MAX_SEGMENTS + 5}.json").write_text(json.dumps(document(say("agent", "end"))))
+    (ended,) = map(accepted, atif.IMPORTER.read(tmp_path / f"{MAX_SEGMENTS}.json"))
+    assert (len(ended.trajectory.messages), ended.warnings) == (6, ())
 BLOCKS: list[tuple[Any, str]] = [
     ({"fields": {"attempt": {"run": 3}}}, "not_a_record"),
     ({"fields": {"task": {"planet": "x"}}}, "not_a_record"),

@@ -187,6 +187,18 @@ def test_a_trial_of_several_steps_is_an_attempt_a_step(tmp_path: Path) -> None:
     assert one.trajectory.usage == Usage(3)
 
 
+def test_a_trial_of_more_steps_than_are_read_is_refused_by_the_limit(tmp_path: Path) -> None:
+    path = write(tmp_path / "trial", trial(step_results=[{"step_name": "0"}]), ran=None)
+    for number in range(harbor.MAX_STEPS + 1):
+        (tmp_path / "trial" / "steps" / str(number)).mkdir(parents=True)
+    (item,) = harbor.IMPORTER.read(path)
+    assert isinstance(item, Rejected)
+    assert item.code == "too_large"
+    assert f"over {harbor.MAX_STEPS} folders" in item.detail
+    (tmp_path / "trial" / "steps" / "7").rmdir()
+    assert accepted(*harbor.IMPORTER.read(path)).part == "step 0"
+
+
 def test_a_folder_of_trials_is_read_once(tmp_path: Path) -> None:
     job = tmp_path / "job"
     for number in range(3):

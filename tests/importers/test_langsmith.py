@@ -98,6 +98,14 @@ def test_a_tree_is_one_attempt_however_it_is_written(tmp_path: Path, data: bytes
     assert "outcome" not in facts(parsed)
 
 
+def test_runs_are_found_at_any_depth(tmp_path: Path) -> None:
+    deep: list[dict[str, Any]] = TREE[1:]
+    for _ in range(70):
+        deep = [{**TREE[0], "child_runs": deep}]
+    (item,) = read(tmp_path, lines(deep))
+    assert roles(accepted(item)) == "uatata"
+
+
 def test_an_error_of_the_whole_is_how_it_stopped(tmp_path: Path) -> None:
     root = {**TREE[0], "outputs": None, "error": "Recursion limit of 3 reached"}
     (item,) = read(tmp_path, lines([root, *TREE[1:3]]))

@@ -156,6 +156,16 @@ def test_a_trace_is_one_attempt_however_it_is_written(tmp_path: Path, data: byte
     assert [held.kind for held in parsed.objects] == ["tools"]
 
 
+@pytest.mark.parametrize("depth", [1, 9, 60])
+def test_spans_are_found_at_any_depth(tmp_path: Path, depth: int) -> None:
+    held: Any = otlp(TRACE)
+    for _ in range(depth):
+        held = {"data": [held]}
+    (found,) = map(accepted, read(tmp_path, json.dumps(held).encode()))
+    (plain,) = map(accepted, read(tmp_path, json.dumps(otlp(TRACE)).encode()))
+    assert found.trajectory == plain.trajectory
+
+
 def test_answers_that_no_later_call_repeats_come_from_the_spans_of_tools(tmp_path: Path) -> None:
     (item,) = read(tmp_path, lines(TRACE[:2]))
     parsed = accepted(item)
