@@ -52,6 +52,7 @@ class Calls:
 
     def __init__(self) -> None:
         self.requests = array("I")
+        self.spoken = array("I")  # how many messages of its request there are up to the last that the model wrote
         self.firsts = array("I", [0])  # the number of its first answer; one more entry than there are calls
         self.ends = array("I")  # by answer
         self.previous = array("I")
@@ -64,7 +65,7 @@ class Calls:
 
     def add(self, answers: int, *, cut: bool) -> int:
         """Room for a call with so many answers; its position."""
-        for column in (self.requests, self.previous, self.sessions, self.heads):
+        for column in (self.requests, self.spoken, self.previous, self.sessions, self.heads):
             column.append(0)
         for flags in (self.placed, self.gaps, self.moved):
             flags.append(0)
@@ -137,18 +138,18 @@ class Runs:
         """Which branch of its root a run is, 0 for the root."""
         return self._numbers[run]
 
-    def _link(self) -> tuple[list[int], "array[int]"]:
+    def _link(self) -> tuple[list[int], list[int]]:
         """Give every call its predecessor; the failed requests, and the calls that begin a run, branches included.
 
-        A stream that was cut and that nothing goes on from counts as a failed request, where it was tried again.
+        A stream that was cut and that nothing goes on from counts as a failed request, where it was tried again. A call
+        whose history holds more answers than the one that it goes on from comes after those that have no more.
         """
         calls, inner, alive = self._calls, *self._held()
         heads, others = self._answered()
         nearest = array("I", bytes(4 * len(self._trie)))
         for node, parent in enumerate(self._trie.parents):
             nearest[node] = node if heads[node] else nearest[parent]
-        retried: list[int] = []
-        starts = array("I")
+        retried, starts, later = list[int](), list[int](), list[int]()
         tried: set[int] = set()
         for position, request in enumerate(calls.requests):
             if not any(alive[calls.ends[answer]] for answer in calls.answers(position)):
@@ -159,13 +160,21 @@ class Runs:
             previous, node = calls.previous[position], nearest[request]
             if previous and calls.answers(previous - 1):
                 self._continue(position, calls.firsts[previous - 1], starts)
-            elif node:
-                answer = heads[node] - 1
-                heads[node] = others[answer] or heads[node]
-                self._continue(position, answer, starts)
-            else:
+            elif not node:
                 starts.append(position)
-        return retried, starts
+            elif calls.spoken[position] > self._trie.depths[node]:
+                later.append(position)
+            else:
+                self._go_on(position, node, heads, others, starts)
+        for position in later:
+            self._go_on(position, nearest[calls.requests[position]], heads, others, starts)
+        return retried, sorted(starts)
+
+    def _go_on(self, position: int, node: int, heads: "array[int]", others: "array[int]", starts: list[int]) -> None:
+        """Let a call go on from an answer that ends at a node: each call from the next one there."""
+        answer = heads[node] - 1
+        heads[node] = others[answer] or heads[node]
+        self._continue(position, answer, starts)
 
     def _held(self) -> tuple[bytearray, bytearray]:
         """By node, whether a history goes on below it, and whether one ends there or goes on: cut answers aside."""
@@ -190,7 +199,7 @@ class Runs:
             others[answer], heads[end] = heads[end], answer + 1
         return heads, others
 
-    def _continue(self, position: int, answer: int, starts: "array[int]") -> None:
+    def _continue(self, position: int, answer: int, starts: list[int]) -> None:
         self._before[position] = answer + 1
         if self._calls.moved[position] or self._next[answer]:
             self._branches[position] = 1
@@ -198,7 +207,7 @@ class Runs:
         else:
             self._next[answer] = position + 1
 
-    def _find(self, starts: "array[int]", owners: "array[int]") -> None:
+    def _find(self, starts: Sequence[int], owners: "array[int]") -> None:
         calls, sessions = self._calls, dict[int, int]()
         for position in starts:
             session = calls.sessions[position]

@@ -18,6 +18,7 @@ class CallPath(NamedTuple):
     """A call in digests: its first message where that is set anew in each call, the messages of its request, and for
     each alternative answer the messages of it, none where the request failed. ``previous`` is the id of the call whose
     context it goes on from where the request holds only what is new. ``cut``: the answer ends before its end.
+    ``spoken`` is how many messages of the request there are up to the last that the model wrote.
     """
 
     request: Sequence[bytes]
@@ -27,6 +28,7 @@ class CallPath(NamedTuple):
     session: str | None = None
     previous: str | None = None
     cut: bool = False
+    spoken: int = 0
 
 
 class CallTree:
@@ -76,6 +78,7 @@ class CallTree:
                 calls.previous[position] = previous + 1
                 calls.moved[position] = calls.heads[previous] != head
             start = self._session(path.session, position)
+            calls.spoken[position] = path.spoken
             calls.sessions[position] = self._sessions.get(path.session, 0)
             calls.requests[position] = request = self._trie.walk(self._start(path, previous, start), path.request)
             for answer, messages in zip(calls.answers(position), path.answers, strict=True):

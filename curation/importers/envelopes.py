@@ -66,6 +66,7 @@ _TIMES = ("startTime", "request_created_at", "startedDateTime", "logged_at")
 _CLOCKED = frozenset(("timestamp", "created_at", "created", "time", "start_time", *_TIMES))
 _ERRORS = ("error", "error_str", "exception", "errorMessage")
 _STATUSES = ("status_code", "statusCode", "http_status", "response_status", "errorCode", "status")
+_SENT = frozenset((*_STATUSES, "headers"))
 _KINDS = {  # of errors that Anthropic's API names without their status
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -134,7 +135,8 @@ def unwrap(value: Any) -> Any:
             except canonical.UnreadableError:
                 return value
         elif isinstance(value, dict) and value.keys().isdisjoint(_BODIES):
-            inner = next((value[key] for key in _WRAPPINGS if isinstance(value.get(key), dict | str | list)), None)
+            told = (value.get(key) for key in _WRAPPINGS)
+            inner = next((each for each in told if each and isinstance(each, dict | str | list)), None)
             if inner is None:
                 return value
             value = inner
@@ -168,6 +170,11 @@ def time_of(pair: Pair) -> str | None:
             if told is not None:
                 return told
     return logged_time(pair.response) if isinstance(pair.response, dict) else None
+
+
+def is_sent(pair: Pair) -> bool:
+    """Whether a response stands in the log as it was sent over HTTP, so that text alone is no answer of a model."""
+    return any(not _SENT.isdisjoint(place) for place in pair.around[1:]) or (status_of(pair) or 0) >= 400
 
 
 def error_of(record: Mapping[str, Any], answer: Any) -> str | None:

@@ -9,6 +9,7 @@ from curation.importers.envelopes import (
     Pair,
     are_messages,
     error_of,
+    is_sent,
     open_pair,
     session_of,
     status_of,
@@ -68,6 +69,8 @@ def read_exchange(record: Any, *, history: bool = True) -> ModelCall:
     call = _tied(line, history=history)
     usage = _usage(answer, record)
     error = error_of(record, answer)
+    if error is None and isinstance(answer, str) and answer and not call.answers:
+        error = answer
     return call._replace(
         model=_text(answer, "model") or _text(request, "model") or _text(record, "model"),
         sampling={key: request[key] for key in sorted(SAMPLING & request.keys()) if request[key] is not None},
@@ -115,7 +118,7 @@ def _open(record: Any) -> _Line:
     answer = pair.response
     if isinstance(answer, dict) and answer.get("object") == "list" and "data" in answer:
         raise RefusedError("not_a_record", "the response is a list of embeddings: it is no call of a chat model")
-    answers, finish = _answers(answer)
+    answers, finish = ([], None) if isinstance(answer, str) and is_sent(pair) else _answers(answer)
     return _Line(pair, answers, finish, linked, streamed is not None and streamed.cut)
 
 

@@ -90,6 +90,7 @@ def path_of(call: ModelCall) -> CallPath:
         call.session,
         call.previous,
         call.cut,
+        max((at for at, message in enumerate(call.messages, 1) if message.get("role") == "assistant"), default=0),
     )
 
 

@@ -12,6 +12,7 @@ from schemas import canonical
 
 _DONE = "[DONE]"
 _LINE_END = re.compile(r"\r\n|\n|\r")  # a text may hold what Python takes for ends of lines
+_TORN = re.compile(r"(?:event: ?[a-z_.]*\s*)?(?:data: ?\{.*)?\Z", re.DOTALL)  # it ends in its first event
 _ROLE = frozenset(("role",))
 _ONCE = frozenset(("role", "id", "type", "name"))
 _TERMINAL = ("response.completed", "response.incomplete", "response.failed", "response.done")
@@ -54,7 +55,7 @@ def read_stream(value: Any) -> Streamed | None:
     events, whole = _events(value)
     first = next((event for event in events if event.get("type") != "ping"), None)
     if first is None:
-        return None
+        return Streamed({}, cut=True) if value and isinstance(value, str) and _TORN.match(value) else None
     kind = str(first.get("type") or "")
     if isinstance(first.get("choices"), list) and (_is_chunk(first) or first.get("object") == "chat.completion.chunk"):
         return _chat(events, whole)

@@ -253,29 +253,12 @@ def test_new_instructions_are_another_context(tmp_path: Path) -> None:
     assert [each.trajectory.messages[0].content for each in (first, second)] == ["Be brief.", "Be long."]
 
 
-@pytest.mark.parametrize(
-    "wrap",
-    [
-        lambda each: {"request_body": json.dumps(each["request"]), "response_body": json.dumps(each["response"])},
-        lambda each: {"input": each["request"]["messages"], "output": each["response"]["choices"][0]["message"]},
-        lambda each: {"input": each["request"], "output": each["response"]},
-        lambda each: {**each["request"], "response": each["response"], "metadata": {"session_id": "s"}},
-        lambda each: {
-            "request": {"method": "POST", "body": each["request"]},
-            "response": {"status": 200, "body": each["response"]},
-        },
-    ],
-)
-def test_proxies_wrap_calls_in_their_own_ways(tmp_path: Path, wrap: Any) -> None:
-    lines = [wrap(each) for each in run_lines("A", 0)]
-    (item,) = read(tmp_path, lines)
-    assert roles(item) == "uata"
-    data = (tmp_path / "calls.jsonl").read_bytes()
-    assert call_logs.sniff(data)
-    (tmp_path / "list.json").write_text(json.dumps(lines, indent=1))
-    (listed,) = call_logs.IMPORTER.read(tmp_path / "list.json")
-    assert accepted(listed).trajectory == item.trajectory
-    assert call_logs.sniff((tmp_path / "list.json").read_bytes())
+def test_sessions_that_each_name_one_call_tie_nothing_apart(tmp_path: Path) -> None:
+    """Some gateways give every request a session of its own; what continues what is then told by the histories."""
+    lines = [each | {"session_id": f"s{number}"} for number, each in enumerate(run_lines("ABC", 0))]
+    for order in (lines, lines[::-1]):
+        (item,) = read(tmp_path, order)
+        assert roles(item) == "uatatata"
 
 
 def test_a_run_over_the_limit_keeps_the_line_that_ends_it(tmp_path: Path) -> None:
