@@ -114,7 +114,7 @@ def _document(known: Known, lift: bool) -> tuple[dict[str, Any], list[dict[str, 
             place = _turn(len(steps) + 1, message, known, lift)
             if index in times:
                 place["timestamp"] = times[index]
-            if message.copied or index < shared:
+            if (message.copied and place.get("llm_call_count") != 0) or index < shared:
                 place["is_copied_context"] = True
             steps.append(place)
         places.append(place)

@@ -16,7 +16,7 @@ from curation.importers.face import RefusedError
 from curation.importers.links import Links
 from schemas import canonical
 from schemas.objects import make_object
-from schemas.trajectory import Answers, MatchedBy, Message, Part, Role, ToolCall, call_uid
+from schemas.trajectory import Answers, MatchedBy, Message, MessageError, Part, Role, ToolCall, call_uid
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "agent": "assistant"}
 _STEP = frozenset(
@@ -33,6 +33,7 @@ _STEP = frozenset(
 )
 _CALL = frozenset(("tool_call_id", "function_name", "arguments"))
 _RESULT = frozenset(("source_call_id", "content"))
+_ERROR_MARKS = ("is_error", "tool_result_is_error")
 
 
 class CallShape(msgspec.Struct):
@@ -59,7 +60,7 @@ class ObservationShape(msgspec.Struct):
 
 
 class StepShape(msgspec.Struct):
-    """One entry of ``steps``."""
+    """One entry of ``steps``. One that took no call of a model, or is of a copied context, holds no decision."""
 
     source: str
     message: str | list[Any] = ""
@@ -68,6 +69,7 @@ class StepShape(msgspec.Struct):
     tool_calls: list[CallShape] | None = None
     observation: ObservationShape | None = None
     is_copied_context: bool | None = None
+    llm_call_count: Any = None
     extra: dict[str, Any] | None = None
 
 
@@ -116,7 +118,7 @@ def _add_step(
         _content(step.message, aside),
         step.reasoning_content,
         tuple(calls),
-        copied=bool(step.is_copied_context),
+        copied=bool(step.is_copied_context) or (role == "assistant" and step.llm_call_count == 0),
         extra=kept(extra),
     )
     messages.append(restore_message(message, block, messages))
@@ -147,6 +149,7 @@ def _add_results(
             "tool",
             _content(result.content, aside),
             answers=answers,
+            error=MessageError() if _is_error(extra.get("extra")) else None,
             copied=bool(step.is_copied_context),
             extra=kept(extra),
         )
@@ -155,6 +158,13 @@ def _add_results(
             aside.warnings.append("orphan_answer")
     if links.repeated:
         aside.warnings.append("repeated_call_id")
+
+
+def _is_error(extra: Any) -> bool:
+    """Whether the agent's own log marks a result as an error: the format has no place for that, so its writers keep it
+    beside the result.
+    """
+    return isinstance(extra, dict) and any(extra.get(mark) is True for mark in _ERROR_MARKS)
 
 
 def _content(content: str | list[Any] | None, aside: Aside) -> str | tuple[Part, ...] | None:

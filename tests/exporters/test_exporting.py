@@ -61,6 +61,9 @@ DOCUMENTS = {
     "full": FULL,
     "bare": document(say("agent", "Two.")),
     "copied": document(act(call("A17"), results=[told("2")], is_copied_context=True), say("agent", "2"), version="1.5"),
+    "dispatched": document(
+        act(call("A17"), results=[told("no", extra={"is_error": True})], llm_call_count=0), say("agent", "No.")
+    ),
     "silent": document(act(results=[], is_copied_context=False), say("user", ""), extra={}, notes=None),
     "named": {
         **document(say("user", [{"type": "text", "text": "x"}]), trajectory_id="doc"),

@@ -11,7 +11,7 @@ from curation.importers import atif, formats
 from curation.importers.atif import MAX_SEGMENTS, VERSIONS
 from curation.importers.face import Fact, Item, Parsed, Rejected
 from schemas.digests import decisions_of
-from schemas.trajectory import Answers, Attempt, Json, Part, Usage
+from schemas.trajectory import Answers, Attempt, Json, MessageError, Part, Usage
 from tests.importers.atif_runs import FULL, PICTURE, TOOL, act, call, document, result, say
 from tests.importers.reading import accepted, calls
 
@@ -106,6 +106,19 @@ def test_copied_context_holds_no_decision(tmp_path: Path) -> None:
     assert [decision.message for decision in decisions_of(parsed.trajectory)] == [2]
 
 
+def test_a_step_without_a_call_of_the_model_is_no_decision(tmp_path: Path) -> None:
+    steps = [act(call("A17"), results=[result("2")], llm_call_count=0), say("agent", "Two.", llm_call_count=1)]
+    parsed = read(tmp_path, document(*steps))
+    assert [decision.message for decision in decisions_of(parsed.trajectory)] == [2]
+
+
+@pytest.mark.parametrize("mark", ["is_error", "tool_result_is_error"])
+def test_a_result_that_its_writer_marks_as_an_error_is_one(tmp_path: Path, mark: str) -> None:
+    results = [result("no such sku", extra={mark: True}), result("2", "c2", extra={mark: False})]
+    parsed = read(tmp_path, document(act(call("A18"), call("A17", "c2"), results=results)))
+    assert [message.error for message in parsed.trajectory.messages[1:]] == [MessageError(), None]
+
+
 def test_a_trajectory_goes_on_in_other_files_and_is_one_attempt(tmp_path: Path) -> None:
     first = document(say("user", "Count."), act(call("A17"), results=[result("2")]), continued_trajectory_ref="b.json")
     copied = act(call("A17"), results=[result("2")], is_copied_context=True)
@@ -141,6 +154,7 @@ def test_a_continuation_leads_nowhere_outside_of_its_folder(tmp_path: Path, name
     (inside / "link.json").symlink_to(tmp_path / "out.json")
     parsed = read(inside, document(say("agent", "Two."), continued_trajectory_ref=name))
     assert [message.content for message in parsed.trajectory.messages] == ["Two."]
+    assert parsed.warnings == ("continuation_missing",)
     assert value(parsed.trajectory.extra)["continued_trajectory_ref"] == name
 
 
@@ -149,12 +163,18 @@ def test_a_continuation_that_leads_back_ends(tmp_path: Path) -> None:
         record = document(say("agent", str(number)), continued_trajectory_ref=f"{number + 1}.json")
         (tmp_path / f"{number}.json").write_text(json.dumps(record))
     assert len(list(atif.claims(tmp_path / "0.json"))) == MAX_SEGMENTS
+    (long,) = map(accepted, atif.IMPORTER.read(tmp_path / "0.json"))
+    assert (len(long.trajectory.messages), long.warnings) == (MAX_SEGMENTS + 1, ("continuation_missing",))
+    (whole,) = map(accepted, atif.IMPORTER.read(tmp_path / f"{MAX_SEGMENTS}.json"))
+    assert whole.warnings == ("continuation_missing",), "the last file names one that is not there"
+    (tmp_path / f"{MAX_SEGMENTS + 5}.json").write_text(json.dumps(document(say("agent", "end"))))
+    (ended,) = map(accepted, atif.IMPORTER.read(tmp_path / f"{MAX_SEGMENTS}.json"))
+    assert (len(ended.trajectory.messages), ended.warnings) == (6, ())
     loop = document(say("agent", "x"), continued_trajectory_ref="trajectory.json")
     assert len(read(tmp_path, loop).trajectory.messages) == 1
 
 
 def test_files_that_are_too_large_together_are_skipped(tmp_path: Path) -> None:
-    assert parsed.warnings == ("continuation_missing",)
     (tmp_path / "b.json").write_text(json.dumps(document(say("agent", "x" * 500))))
     path = tmp_path / "a.json"
     path.write_text(json.dumps(document(say("agent", "x"), continued_trajectory_ref="b.json")))
@@ -163,13 +183,6 @@ def test_files_that_are_too_large_together_are_skipped(tmp_path: Path) -> None:
     assert item.code == "too_large"
 
 
-    (long,) = map(accepted, atif.IMPORTER.read(tmp_path / "0.json"))
-    assert (len(long.trajectory.messages), long.warnings) == (MAX_SEGMENTS + 1, ("continuation_missing",))
-    (whole,) = map(accepted, atif.IMPORTER.read(tmp_path / f"{MAX_SEGMENTS}.json"))
-    assert whole.warnings == ("continuation_missing",), "the last file names one that is not there"
-    (tmp_path / f"{MAX_SEGMENTS + 5}.json").write_text(json.dumps(document(say("agent", "end"))))
-    (ended,) = map(accepted, atif.IMPORTER.read(tmp_path / f"{MAX_SEGMENTS}.json"))
-    assert (len(ended.trajectory.messages), ended.warnings) == (6, ())
 BLOCKS: list[tuple[Any, str]] = [
     ({"fields": {"attempt": {"run": 3}}}, "not_a_record"),
     ({"fields": {"task": {"planet": "x"}}}, "not_a_record"),
