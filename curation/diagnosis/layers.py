@@ -32,7 +32,7 @@ def _syntax(reading: Reading, index: int, call: ToolCall) -> Verification:
         return _statement(reading, "syntax", "passed", index, call)
     written = Evidence("parser", index, call.uid, value=shown(call.arguments_text), note=call.parse_error)
     result: Result = "failed" if unparsed(call) else "unknown"
-    return _statement(reading, "syntax", result, index, call, call.parse_error or "absent", (written,))
+    return _statement(reading, "syntax", result, index, call, call.parse_error or "text", (written,))
 
 
 def _semantics(reading: Reading, index: int, call: ToolCall) -> Verification:

@@ -41,7 +41,7 @@ class CallTree:
         self._pending: dict[str, list[tuple[int, CallPath]]] = defaultdict(list)
         self._heads: dict[bytes | None, int] = {None: 0}
         self._sessions: dict[str | None, int] = {None: 0}
-        self._alone: dict[str, int] = {}  # sessions of one call as yet, and that call
+        self._alone = Names()  # sessions, and the first call of each
 
     def add(self, path: CallPath) -> None:
         """The next call."""
@@ -111,11 +111,12 @@ class CallTree:
         if session is None:
             return 0
         if session not in self._sessions:
-            if session not in self._alone:
-                self._alone[session] = position
+            first = self._alone.find(session)
+            if first is None:
+                self._alone.add(session, position)
                 return 0
             self._sessions[session] = len(self._sessions)
-            self._move(self._alone.pop(session), session)
+            self._move(first, session)
         return self._root(session)
 
     def _root(self, session: str) -> int:
