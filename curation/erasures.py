@@ -33,6 +33,8 @@ class Erasures:
     def __init__(self, store: Store, batch: Batch, *, readmit: bool) -> None:
         self._batch, self._readmit = batch, readmit
         self._by_name: dict[str, list[_Standing]] = defaultdict(list)
+        if store.is_empty("tombstones"):
+            return
         rows = store.sql(f"SELECT id, erased, kind, attempt_id FROM tombstones WHERE {STANDING}")
         for identity, erased, kind, attempt in zip(*(column.to_pylist() for column in rows.columns), strict=True):
             for name in (erased, attempt):

@@ -20,7 +20,7 @@ from curation.prepared import Chunk, Entry, Log, Prepared, Reading, Stretch, pre
 from curation.readers import Readers
 from curation.store import Batch, Store
 from curation.store.files import is_table
-from curation.store.tables import Row, object_row, record_batch
+from curation.store.tables import Row, object_row, record_batch, sighting_row
 from curation.tally import IngestResult, Tally
 from schemas.canonical import digest
 from schemas.objects import Object, Sighting
@@ -147,8 +147,7 @@ def _enter(
     judged = gate.judge(admitted)
     gate.finish()
     for entries, prepared in zip(judged, admitted, strict=True):
-        for entry in entries:
-            _sight(batch, entry)
+        batch.add_rows("sightings", record_batch("sightings", [_sighting(entry) for entry in entries]))
         tally.count(entries, prepared)
 
 
@@ -156,8 +155,8 @@ def _raw(name: str, piece: Slice) -> Row:
     return object_row(Object(name, "raw", piece.data or b""))
 
 
-def _sight(batch: Batch, entry: Entry) -> None:
-    batch.add_sighting(
+def _sighting(entry: Entry) -> Row:
+    return sighting_row(
         Sighting(
             file=entry.log.file,
             name=entry.log.name,

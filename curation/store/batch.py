@@ -19,14 +19,13 @@ from curation.store.tables import (
     object_row,
     record_batch,
     selection_row,
-    sighting_row,
     statement_row,
     statement_table,
     tombstone_row,
     trajectory_row,
 )
 from schemas.canonical import encode
-from schemas.objects import Object, Sighting
+from schemas.objects import Object
 from schemas.selection import Selection
 from schemas.statements import Statement
 from schemas.tombstones import Tombstone
@@ -65,10 +64,6 @@ class Batch:
             return item.id
         check_name("object", item.id, item.bytes)
         return self._add("objects", object_row(item), len(item.bytes))
-
-    def add_sighting(self, sighting: Sighting) -> str:
-        """Add an item read from a file and return its id."""
-        return self._add("sightings", sighting_row(sighting), 500)
 
     def add_statement(self, statement: Statement) -> str:
         """Add an annotation, finding or verification and return its id."""
