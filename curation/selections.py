@@ -9,7 +9,7 @@ from curation.errors import NotFoundError
 from curation.store import Store
 from schemas.display import clean_line
 from schemas.objects import read_tools
-from schemas.reasons import REFUSALS
+from schemas.refusals import REFUSALS
 from schemas.trajectory import Message, Trajectory, text_of
 
 _VALUE = 160

@@ -2,11 +2,40 @@
 
 import sys
 
-from schemas.reasons import TABLES, Reason
+from schemas.reasons import (
+    CONTINUATION,
+    DIFFERENT,
+    NOT_KNOWN_RIGHT,
+    NOT_RUN,
+    QUARANTINE,
+    REPAIR,
+    UNCHECKED,
+    UNPROBED,
+    UNVERIFIABLE,
+    VERSIONS,
+    WARNINGS,
+    Reason,
+)
+from schemas.refusals import REFUSALS
+
+TABLES: dict[str, dict[str, Reason]] = {
+    "A line of a log is quarantined": QUARANTINE,
+    "A record enters with a warning": WARNINGS,
+    "An answer cannot be compared (unverifiable)": UNVERIFIABLE,
+    "An answer is not the environment's, for a cause that is seen (different)": DIFFERENT,
+    "A call is not executed again (not_run)": NOT_RUN,
+    "No version is chosen for a run": VERSIONS,
+    "Arguments cannot be checked against their schema": UNCHECKED,
+    "A repair is refused": REPAIR,
+    "A fork does not go on": CONTINUATION,
+    "An attempt is not known to be right (environment power)": NOT_KNOWN_RIGHT,
+    "A call is not probed by wrong ones (environment power)": UNPROBED,
+    "A row is refused": REFUSALS,
+}
 
 
 def page() -> str:
-    """All tables of schemas.reasons in Markdown, one section each, codes in their own order."""
+    """All tables in Markdown, one section each, codes in their own order."""
     return "\n".join(
         ["# Reasons", "", "Nothing is left out without one of these codes, and each code is counted.", ""]
         + [line for title, table in TABLES.items() for line in _section(title, table)]

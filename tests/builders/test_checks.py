@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from builders.checks import CHECKS
 from schemas.canonical import raw
-from schemas.reasons import REFUSALS
+from schemas.refusals import REFUSALS
 from schemas.selection import Kind, Selection
 from schemas.statements import Annotation, Verification
 from schemas.trajectory import Answers, Author, Budget, Message, Part, Restore
