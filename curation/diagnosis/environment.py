@@ -22,7 +22,9 @@ _KINDS = {
 
 
 def find(reading: Reading) -> Iterator[Finding]:
-    """Declared faults, errors that the log lays to the environment or the provider, and a stop by the provider."""
+    """Declared faults, errors that the log lays to the environment or the provider, a stop by the provider, and a
+    time-out of a run in which the model was never heard.
+    """
     marked = False
     deciding = {call.uid: index for index, call in reading.calls}
     for index, message in enumerate(reading.messages):
@@ -38,6 +40,18 @@ def find(reading: Reading) -> Iterator[Finding]:
         last = max(len(reading.messages) - 1, 0)
         evidence = Evidence("absence", last, value=reading.case.stop, note="how the run stopped")
         yield reading.finding("environment", last, "provider_error", (evidence,))
+    if reading.case.stop == "timeout" and not any(message.role == "assistant" for message in reading.messages):
+        yield reading.finding("environment", reading.last_decision, "nothing_happened", _idle(reading))
+
+
+def _idle(reading: Reading) -> tuple[Evidence, ...]:
+    """That the model did nothing, and how long that took against the time there was."""
+    case, last = reading.case, reading.last_decision
+    budget = case.budget or case.trajectory.conditions.budget
+    found = Evidence("absence", last, value="no decision", note="how the run stopped: timeout")
+    if budget is None or budget.seconds is None or case.elapsed is None:
+        return (found,)
+    return found, Evidence("budget", last, path="/seconds", value=f"{budget.seconds:g}", note=f"{case.elapsed:g}")
 
 
 def _declared(reading: Reading, uid: str, at: int) -> Iterator[Finding]:

@@ -25,7 +25,8 @@ class Case(NamedTuple):
 
     ``tools`` are the tools the model was offered, None where that is unknown. ``verifications`` are the effective
     ones. ``stop`` is a value of schemas.statements.Stop. ``budget`` is what is known of the limits beside the record.
-    ``spec`` is the environment that the trajectory is known to come from, ``clocks`` says when its calls were made.
+    ``spec`` is the environment that the trajectory is known to come from, ``clocks`` says when its calls were made, and
+    ``elapsed`` how many seconds the run took.
     """
 
     trajectory_id: str
@@ -37,6 +38,7 @@ class Case(NamedTuple):
     spec: EnvSpec | None = None
     budget: Budget | None = None
     clocks: Clocks = NO_CLOCKS
+    elapsed: float | None = None
 
 
 class Diagnosis(NamedTuple):

@@ -17,6 +17,7 @@ from curation.clocks import iso_time
 from curation.importers.agentdojo_dialects import dialect_of, in_original
 from curation.importers.agentdojo_messages import MessageShape, read_messages
 from curation.importers.aside import Aside
+from curation.importers.elapsed import elapsed
 from curation.importers.extra import kept_known
 from curation.importers.face import Fact, Importer, Parsed, RefusedError, Slice
 from curation.importers.heads import head_value
@@ -103,6 +104,7 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
             *_outcome(run),
             Fact("stop", _stop(run, messages), "rule", STOP_RULE),
             *(() if dialect else _budget(messages)),
+            *elapsed(record.get("duration")),
             Fact("strata.suite", run.suite_name),
             Fact("strata.attack", run.attack_type or "none"),
             *aside.clocks(messages),

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from curation.importers import atif
 from curation.importers.aside import Aside
 from curation.importers.beside import find_beside, pack, unpack
+from curation.importers.elapsed import between
 from curation.importers.face import MAX_RECORD_BYTES, Fact, Importer, Item, Parsed, RefusedError, Slice
 from curation.importers.harbor_outcome import STOP_RULE, Raised, Verdict, outcome_facts, stop_of
 from curation.importers.heads import head_value
@@ -26,6 +27,7 @@ from schemas.objects import make_object
 from schemas.trajectory import Attempt, Conditions, Json, Task, Trajectory, Usage
 
 BUDGET_RULE = "harbor.agent_timeout@1"
+ELAPSED_RULE = "harbor.agent_execution@1"
 
 FILLS: Mapping[str, str] = {
     "task": "recorded",
@@ -75,11 +77,17 @@ class _Config(msgspec.Struct):
     agent: _Agent = msgspec.field(default_factory=_Agent)
 
 
+class _Times(msgspec.Struct):
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
 class _Step(msgspec.Struct):
     step_name: str
     agent_result: _Spent | None = None
     verifier_result: Verdict | None = None
     exception_info: Raised | None = None
+    agent_execution: _Times | None = None
 
 
 class _Result(msgspec.Struct):
@@ -94,6 +102,7 @@ class _Result(msgspec.Struct):
     verifier_result: Verdict | None = None
     exception_info: Raised | None = None
     reward_valid: bool | None = None
+    agent_execution: _Times | None = None
     step_results: list[_Step] | None = None
 
 
@@ -178,7 +187,7 @@ def _build(value: Any, data: bytes, piece: Slice, replaced: int) -> Iterator[Ite
     except msgspec.ValidationError as error:
         raise RefusedError("not_a_record", str(error)) from None
     if not result.step_results:
-        step = _Step("", result.agent_result, result.verifier_result, result.exception_info)
+        step = _Step("", result.agent_result, result.verifier_result, result.exception_info, result.agent_execution)
         yield from _attempt(result, lock, step, "", files, data, piece, replaced)
     names = [step.step_name for step in result.step_results or ()]
     if len(set(names)) < len(names):
@@ -227,6 +236,7 @@ def _attempt(
             *outcome_facts(step.verifier_result, step.exception_info, result.reward_valid),
             Fact("stop", stop_of(step.exception_info), "rule", STOP_RULE),
             *_budget(result.config),
+            *_elapsed(step.agent_execution),
             Fact("strata.sidechain", "no"),
             *aside.clocks(known.messages),
         ),
@@ -277,6 +287,11 @@ def _budget(config: _Config) -> tuple[Fact, ...]:
     factor = config.agent_timeout_multiplier
     factor = config.timeout_multiplier if factor is None else factor
     return (Fact("budget.seconds", seconds * (1 if factor is None else factor), "rule", BUDGET_RULE),)
+
+
+def _elapsed(times: _Times | None) -> tuple[Fact, ...]:
+    """How long the agent was at it; setting up and verifying are no part of that."""
+    return () if times is None else between(times.started_at, times.finished_at, ELAPSED_RULE)
 
 
 def _extra(result: _Result, told: Json) -> Json:

@@ -14,6 +14,7 @@ from msgspec import UNSET
 
 from curation.importers.aside import Aside
 from curation.importers.context import read_context
+from curation.importers.elapsed import elapsed
 from curation.importers.extra import kept
 from curation.importers.face import Fact, Importer, Parsed, RefusedError, Slice
 from curation.importers.heads import head_value
@@ -114,6 +115,7 @@ class _Sample(msgspec.Struct):
     message_limit: int | None = None
     token_limit: int | None = None
     time_limit: float | None = None
+    total_time: Any = None
 
 
 class _Verdict(NamedTuple):
@@ -182,6 +184,7 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
         facts=(
             *_outcome(sample, header.status),
             Fact("stop", _stop(sample, header.status, events), "rule", STOP_RULE),
+            *elapsed(sample.total_time),
             Fact("strata.suite", spec.task),
             *((Fact("strata.error_retries", len(sample.error_retries)),) if sample.error_retries else ()),
             *aside.clocks(messages),

@@ -15,6 +15,7 @@ from msgspec import UNSET
 
 from curation.importers.aside import Aside
 from curation.importers.context import read_context
+from curation.importers.elapsed import elapsed
 from curation.importers.extra import kept
 from curation.importers.face import MAX_RECORD_BYTES, Fact, Importer, Parsed, RefusedError, Slice
 from curation.importers.heads import head_value
@@ -119,6 +120,7 @@ class _Simulation(msgspec.Struct):
     reward_info: _Reward | None = None
     agent_cost: float | None = None
     user_cost: float | None = None
+    duration: Any = None
     hallucination_retries_used: int | None = None
 
 
@@ -294,6 +296,7 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
         facts=(
             *_outcome(run),
             Fact("stop", _STOPS.get(run.termination_reason or "", "unknown"), "rule", STOP_RULE),
+            *elapsed(run.duration),
             *_strata(run, context),
             *aside.clocks(messages),
         ),

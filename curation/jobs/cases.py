@@ -125,6 +125,7 @@ def read_known(store: Store, identities: Sequence[str], environment: str | None 
                 _declared(environment, fact["environment"], _executed_in(checked)),
                 _budget(fact["budget"]),
                 clocks.get(identity, NO_CLOCKS),
+                None if fact["elapsed"] is None else float(fact["elapsed"]),
             )
             yield Known(case, tuple(findings[identity]), fact["environment"], fact["revised"])
 
@@ -173,7 +174,9 @@ _FACTS = """
     SELECT t.id, coalesce(t.tools, a.tools) AS tools, a.stop, coalesce(a.outcome, 'unknown') AS outcome, a.environment,
         t.id IN (SELECT id FROM revised) AS revised,
         (SELECT map_from_entries(list({k: field[8:], v: value} ORDER BY field)) FROM effective_annotations f
-            WHERE f.trajectory = t.id AND starts_with(f.field, 'budget.')) AS budget
+            WHERE f.trajectory = t.id AND starts_with(f.field, 'budget.')) AS budget,
+        (SELECT any_value(value) FROM effective_annotations f
+            WHERE f.trajectory = t.id AND f.field = 'elapsed.seconds') AS elapsed
     FROM trajectories t LEFT JOIN attempts a ON a.trajectory_id = t.id
     WHERE t.id IN (SELECT unnest(?))
 """

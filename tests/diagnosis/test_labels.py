@@ -467,6 +467,18 @@ def test_a_stop_by_the_provider_is_not_the_models(tmp_path: Path) -> None:
     assert found(one) == [("environment", 1, "provider_error")]
 
 
+@pytest.mark.parametrize("elapsed", [None, 303.0, 14400.5])
+def test_a_run_that_timed_out_before_the_model_was_heard_is_no_deed_of_the_model(
+    tmp_path: Path, elapsed: float | None
+) -> None:
+    one = case(tmp_path, "A17?", stop="timeout")._replace(budget=Budget(seconds=14400), elapsed=elapsed)
+    assert found(one) == [("environment", 0, "nothing_happened")]
+    spent = [(item.value, item.note) for item in only(one).evidence if item.kind == "budget"]
+    assert spent == ([] if elapsed is None else [("14400", f"{elapsed:g}")])
+    spoke = case(tmp_path, "A17?", say("One moment."), stop="timeout")
+    assert found(spoke._replace(elapsed=elapsed)) == [("undetermined", 1, "nothing_confirmed")]
+
+
 @pytest.mark.parametrize(
     ("stop", "budget", "expected"),
     [

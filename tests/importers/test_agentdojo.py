@@ -148,6 +148,7 @@ def test_the_record_holds_neither_clock_nor_verdict(tmp_path: Path) -> None:
         Fact("outcome", "failed"),
         Fact("stop", "unknown", "rule", STOP_RULE),
         Fact("budget.steps", MAX_STEPS, "rule", BUDGET_RULE),
+        Fact("elapsed.seconds", 1.5),
         Fact("strata.suite", "banking"),
         Fact("strata.attack", "none"),
     )

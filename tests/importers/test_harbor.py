@@ -6,11 +6,15 @@ import msgspec
 import pytest
 
 from curation.importers import formats, harbor
+from curation.importers.elapsed import ELAPSED
 from curation.importers.face import Fact, Item, Parsed, Rejected
 from curation.importers.harbor import BUDGET_RULE
 from curation.importers.harbor_outcome import OUTCOME_RULE
 from curation.ingest import find_sources
+from curation.jobs.diagnosing import diagnose_attempts
+from curation.store.fsck import check
 from schemas.digests import attempt_id
+from schemas.statements import Finding
 from schemas.trajectory import Attempt, Json, Task, Usage
 from tests.importers.atif_runs import act, call, document, result, say
 from tests.importers.reading import accepted, calls
@@ -156,6 +160,38 @@ def test_the_time_of_a_trial_is_known_where_it_is_set(tmp_path: Path, agent: Any
     assert [fact for fact in parsed.facts if fact.field.startswith("budget")] == (
         [] if seconds is None else [Fact("budget.seconds", seconds, "rule", BUDGET_RULE)]
     )
+
+
+@pytest.mark.parametrize("ran", [None, document(say("user", "How many A17?"))], ids=["no trajectory", "a request"])
+def test_a_time_out_before_anything_happened_is_the_environments(tmp_path: Path, ran: Any) -> None:
+    agent = {"name": "a", "override_timeout_sec": 14400}
+    times = {"started_at": "2026-07-09T06:30:00Z", "finished_at": "2026-07-09T06:35:03Z"}
+    given = trial({"reward": 0.0}, "AgentTimeoutError", config={"agent": agent}, agent_execution=times)
+    store = new_store(tmp_path)
+    import_file(store, write(tmp_path / "trial", given, ran))
+    diagnose_attempts(store)
+    (row,) = attempts(store)
+    assert (row["stop"], row["outcome"]) == ("timeout", "failure")
+    said = store.sql("SELECT field, value FROM effective_annotations WHERE field IN ('budget.seconds', ?)", [ELAPSED])
+    assert dict(zip(*(map(str, column.to_pylist()) for column in said.columns), strict=True)) == {
+        "budget.seconds": "14400",
+        ELAPSED: "303.0",
+    }
+    (record,) = store.sql("SELECT record FROM effective_findings")["record"].to_pylist()
+    found = msgspec.json.decode(record, type=Finding)
+    assert (found.label, found.detail) == ("environment", "nothing_happened")
+    assert [(item.kind, item.value, item.note) for item in found.evidence] == [
+        ("absence", "no decision", "how the run stopped: timeout"),
+        ("budget", "14400", "303"),
+    ]
+    assert check(store.uri).problems == []
+
+
+@pytest.mark.parametrize(
+    "times", [None, {"started_at": "x"}, {"started_at": "2026-07-09T06:30:00Z", "finished_at": "2026-07-09T06:29:00Z"}]
+)
+def test_a_time_that_the_log_does_not_tell_is_not_made_up(tmp_path: Path, times: Any) -> None:
+    assert ELAPSED not in facts(read(tmp_path, trial({"reward": 0.0}, agent_execution=times)))
 
 
 def test_a_trial_without_a_trajectory_counts_as_an_attempt(tmp_path: Path) -> None:
