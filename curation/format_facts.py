@@ -22,7 +22,7 @@ ROWS = {
     "model": "the model's name; no side file tells it",
     "usage": "tokens and cost; no side file tells it",
     "reasoning": "what the model thought; no side file tells it",
-    "branch": "where a run leaves another of the same log; no side file tells it",
+    "branch": "which run of the same log it left, and at which message: `branched_from`; no side file tells it",
 }
 """The facts, each with its meaning and the keys of a side file that tell it."""
 

@@ -4,13 +4,14 @@ from typing import Any
 
 import msgspec
 
+from curation.importers.branches import FIELD, read_branch
 from curation.selections import DecisionLine, Line, Place, RowView, decided, message_lines, places_of, view_row
 from curation.store import Store
 from curation.store.lookup import Named, resolve_trajectory
 from curation.store.tables import check_name
 from schemas.canonical import encode
 from schemas.reasons import REPAIR, sentence_of
-from schemas.trajectory import Trajectory
+from schemas.trajectory import Attempt, Trajectory
 
 _LINE = 160
 _FACT = 500
@@ -40,6 +41,17 @@ class CallLine(msgspec.Struct):
     author: str
 
 
+class BranchLine(msgspec.Struct):
+    """Another run of the same log that this one left, or that left this one, at the first message that they do not
+    share; ``id`` is its record, where the store holds exactly one of that name.
+    """
+
+    run: str | None
+    attempt: int | None
+    message: int | None
+    id: str | None
+
+
 class ForkLine(msgspec.Struct):
     """A fork of this trajectory."""
 
@@ -66,6 +78,8 @@ class TrajectoryView(msgspec.Struct):
     restored_by: str | None
     continued_by: str | None
     facts: dict[str, str]
+    branched_from: BranchLine | None
+    branches: list[BranchLine]
     messages: list[Line]
     findings: list[FindingLine]
     checks: list[CallLine]
@@ -202,7 +216,9 @@ def _trajectory(store: Store, identity: str, build: str | None) -> TrajectoryVie
         corrected_by=_correction(trajectory),
         restored_by=fork.restore.kind if fork else None,
         continued_by=fork.continued_by if fork else None,
-        facts={row["field"]: row["value"] for row in facts if row["field"] not in repairs},
+        facts={row["field"]: row["value"] for row in facts if row["field"] not in repairs and row["field"] != FIELD},
+        branched_from=_origin(store, identity),
+        branches=_branches(store, identity),
         messages=message_lines(trajectory, 0, len(trajectory.messages), _LINE),
         findings=_findings(store, identity),
         checks=_checks(store, identity),
@@ -219,6 +235,41 @@ def _trajectory(store: Store, identity: str, build: str | None) -> TrajectoryVie
         other_builds=others,
         read_from=places_of(store, identity),
     )
+
+
+def _origin(store: Store, identity: str) -> BranchLine | None:
+    """The run that the log says this one left."""
+    values = store.sql("SELECT value FROM effective_annotations WHERE trajectory = ? AND field = ?", [identity, FIELD])[
+        "value"
+    ].to_pylist()
+    branch = read_branch(values[0]) if values else None
+    if branch is None:
+        return None
+    found = store.sql(
+        """SELECT trajectory_id FROM attempts
+           WHERE run = $1 AND attempt IS NOT DISTINCT FROM $2::BIGINT OR trajectory_id = $1""",
+        [branch.run, branch.attempt],
+    )["trajectory_id"].to_pylist()
+    return BranchLine(branch.run, branch.attempt, branch.message, found[0] if len(found) == 1 else None)
+
+
+def _branches(store: Store, identity: str) -> list[BranchLine]:
+    """The runs that the log says left this one."""
+    rows = store.sql(
+        """SELECT o.trajectory_id AS id, o.run, o.attempt, b.value
+           FROM effective_annotations b JOIN attempts o ON o.trajectory_id = b.trajectory
+           JOIN attempts a ON a.trajectory_id = $1
+           WHERE b.field = $2 AND CASE WHEN json_valid(b.value) THEN b.value ->> '$.run' END = a.run
+           ORDER BY o.run, o.attempt, id""",
+        [identity, FIELD],
+    ).to_pylist()
+    own = store.trajectory(identity).attempt or Attempt()
+    read = ((row, read_branch(row["value"])) for row in rows)
+    return [
+        BranchLine(row["run"], row["attempt"], branch.message, row["id"])
+        for row, branch in read
+        if branch is not None and (branch.run, branch.attempt) == (own.run, own.index)
+    ]
 
 
 def _findings(store: Store, identity: str) -> list[FindingLine]:

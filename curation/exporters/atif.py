@@ -249,7 +249,9 @@ def _block(known: Known, native: Trajectory, blobs: set[str]) -> dict[str, Any]:
     block = Block(
         record=known.id,
         fields=difference(native, trajectory, TRAJECTORY_FIELDS),
-        lineage=None if fork is None else Lineage(fork.parent, fork.branch_point, fork.kind, known.run),
+        lineage=None
+        if fork is None
+        else Lineage(fork.parent, fork.branch_point, fork.kind, known.root.run, known.root.index),
         facts=[*map(_outcome, _outcomes(known)), *_annotations(known)],
         verifications=[msgspec.to_builtins(item) for item in known.verifications if item.layer != "task"],
         blobs={name: msgspec.json.decode(known.blobs[name]) for name in sorted(needed)},

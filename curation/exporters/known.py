@@ -5,18 +5,18 @@ from typing import Any, NamedTuple
 
 from curation.clocks import NO_CLOCKS, Clocks
 from schemas.statements import Annotation, Verification
-from schemas.trajectory import Trajectory
+from schemas.trajectory import Attempt, Trajectory
 
 
 class Known(NamedTuple):
-    """A trajectory with its id, the run at the root of its lineage, its tool list, and the statements that hold.
+    """A trajectory with its id, the attempt at the root of its lineage, its tool list, and the statements that hold.
 
     ``blobs`` are the bytes that its messages refer to, by digest; ``findings`` are counted.
     """
 
     id: str
     trajectory: Trajectory
-    run: str | None = None
+    root: Attempt = Attempt()
     tools: list[Any] | None = None
     annotations: tuple[Annotation, ...] = ()
     verifications: tuple[Verification, ...] = ()

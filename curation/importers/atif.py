@@ -17,11 +17,11 @@ from curation.importers.aside import Aside
 from curation.importers.atif_block import BLOCK, Block, facts_of_block, restore_trajectory
 from curation.importers.atif_steps import StepShape, read_steps
 from curation.importers.beside import find_beside, pack, unpack
+from curation.importers.branches import branched_from
 from curation.importers.extra import kept_known
 from curation.importers.face import MAX_RECORD_BYTES, Fact, Importer, Item, Parsed, RefusedError, Slice
 from curation.importers.heads import head_value
 from curation.importers.json_value import read_value
-from curation.importers.session_lines import branched_from
 from schemas import canonical
 from schemas.objects import make_object, tools_object
 from schemas.trajectory import Attempt, Conditions, Message, Trajectory, Usage
@@ -209,8 +209,9 @@ def read_documents(values: list[Any], aside: Aside) -> tuple[Trajectory, tuple[F
         return trajectory, ()
     facts = facts_of_block(block, aside)
     if block.lineage is not None:
-        parent = block.lineage.run or block.lineage.parent
-        facts = (*facts, branched_from(parent, block.lineage.branch_point))
+        told = block.lineage
+        index = None if told.run is None else told.attempt
+        facts = (*facts, branched_from(told.run or told.parent, told.branch_point, index))
     return restore_trajectory(trajectory, block, aside), facts
 
 

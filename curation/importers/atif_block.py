@@ -10,10 +10,10 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from curation.importers.aside import Aside
+from curation.importers.branches import FIELD as BRANCHED_FROM
 from curation.importers.calls import CallShape, FunctionShape, read_call
 from curation.importers.claims import Claim, speaker
 from curation.importers.face import Fact, RefusedError
-from curation.importers.session_lines import BRANCHED_FROM
 from schemas import canonical
 from schemas.objects import make_object
 from schemas.statements import Result, Value
@@ -47,12 +47,13 @@ class Said(msgspec.Struct, omit_defaults=True):
 
 
 class Lineage(msgspec.Struct, omit_defaults=True):
-    """Where a fork leaves its parent; ``run`` is the root attempt's, where it has one."""
+    """Where a fork leaves its parent; ``run`` and ``attempt`` are the root attempt's, where it has them."""
 
     parent: str
     branch_point: int
     kind: str
     run: str | None = None
+    attempt: int | None = None
 
 
 class Block(msgspec.Struct, omit_defaults=True):

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from curation.importers.branches import branched_from
 from curation.importers.call_runs import Branch, Run
 from curation.importers.call_tree import CallTree
 from curation.importers.digest_trie import Names
@@ -21,7 +22,6 @@ from curation.importers.face import MAX_RECORD_BYTES, Importer, Item, Parsed, Re
 from curation.importers.gathered import Place, gather, keep_bytes, read_pieces, take_apart
 from curation.importers.heads import head_value, head_values
 from curation.importers.model_calls import ModelCall, Who, path_of, read_run
-from curation.importers.session_lines import branched_from
 from schemas import canonical
 
 STOP_RULE = "model-calls.stop@1"
@@ -112,15 +112,14 @@ def _slices(path: Path, index: _Index, limit: int) -> Iterator[Slice]:
                 names[run.root] = _name(path, index, first)
             root = names[run.root]
             label = root or f"line {index.places[first]}"
-            number = runs.number(run.branch.run)
-            branch = [root, f"{label}#{number}" if number else label, run.branch.message]
+            branch = [root, label, run.branch.message, runs.number(run.branch.run) or None]
         last = (run.calls or run.before)[-1]
         linked = bool(index.linked[last])
         wanted = (*run.before, *run.calls) if linked else run.calls or (last,)
         lean = run if linked else run._replace(before=run.before[-1:])
         piece = _piece(path, index, lean, tuple(sorted({*wanted, *run.failed})), branch, limit)
         if piece.data is None and not linked:
-            branch = branch or [_name(path, index, first), None, None]
+            branch = branch or [_name(path, index, first), None]
             piece = _piece(path, index, lean, (last,), branch, limit)
         yield piece
 
@@ -159,7 +158,7 @@ def _build(_: Any, data: bytes, piece: Slice, __: int) -> Parsed | list[Item]:
     for position, goes_on, line in zip(about["positions"], about["linked"], pieces, strict=True):
         call = read_exchange(line.value, history=linked or position == last)
         calls[position] = call._replace(previous=call.session) if goes_on and call.previous is None else call
-    root, *branch = about["branch"] or [_named(calls[(*run.before, *run.calls)[0]]), None, None]
+    root, *branch = about["branch"] or [_named(calls[(*run.before, *run.calls)[0]]), None]
     who = Who(
         run=root,
         nth=run.number or None,

@@ -14,12 +14,13 @@ from msgspec import UNSET
 
 from curation.clocks import logged_time
 from curation.importers.aside import Aside
+from curation.importers.branches import branched_from
 from curation.importers.calls import CallShape, FunctionShape, read_call
 from curation.importers.claude_code_tree import Node, Step, Tree, blocks_of, name_of, read_tree
 from curation.importers.conversation import Conversation, Said, kept
 from curation.importers.face import Fact, Importer, Item, Parsed, RefusedError, Rejected, Slice
 from curation.importers.heads import head_values
-from curation.importers.session_lines import SessionLine, branched_from, parse_session, read_session
+from curation.importers.session_lines import SessionLine, parse_session, read_session
 from schemas import canonical
 from schemas.objects import make_object
 from schemas.statements import Stop

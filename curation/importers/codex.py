@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 from curation.clocks import iso_time
 from curation.importers.aside import Aside
+from curation.importers.branches import branched_from
 from curation.importers.codex_items import ItemReader, is_user, problem_of
 from curation.importers.conversation import kept
 from curation.importers.face import Fact, Importer, Item, Parsed, Slice
 from curation.importers.heads import head_values
-from curation.importers.session_lines import SessionLine, branched_from, parse_session, read_session
+from curation.importers.session_lines import SessionLine, parse_session, read_session
 from schemas import canonical
 from schemas.statements import Stop
 from schemas.trajectory import Attempt, Conditions, Message, Trajectory, Usage

@@ -4,15 +4,13 @@ A line that cannot be read is put aside with its number and its offset; the line
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from curation.importers.face import MAX_RECORD_BYTES, Fact, Rejected, Slice
+from curation.importers.face import MAX_RECORD_BYTES, Rejected, Slice
 from curation.importers.lines import BOM
 from schemas import canonical
-
-BRANCHED_FROM = "branched_from"
 
 
 class SessionLine(NamedTuple):
@@ -60,9 +58,3 @@ def parse_session(data: bytes) -> tuple[list[SessionLine], int]:
             replaced += count
             lines.append(SessionLine(number, start, written, value))
     return lines, replaced
-
-
-def branched_from(run: str, message: int | None = None) -> Fact:
-    """That the log records the attempt as a branch of a run; ``message`` is the first that is not that run's."""
-    where: Mapping[str, Any] = {"run": run} if message is None else {"message": message, "run": run}
-    return Fact(BRANCHED_FROM, canonical.encode(where).decode())

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from curation.importers.branches import branched_from
 from curation.importers.call_runs import Run
 from curation.importers.call_tree import CallPath, CallTree
 from curation.importers.face import Item, Parsed, RefusedError, Slice
 from curation.importers.gathered import Piece, Place, gather, read_pieces, take_apart
 from curation.importers.model_calls import ModelCall, Who, calls_in, path_of, read_run, seen
-from curation.importers.session_lines import branched_from
 from schemas import canonical
 from schemas.trajectory import Task
 
@@ -152,8 +152,7 @@ def _runs(
     for number, run in enumerate(runs):
         branch = None
         if run.branch is not None:
-            parent = run.branch.run
-            branch = branched_from(f"{label}#{parent}" if parent else label, run.branch.message)
+            branch = branched_from(trace.name or label, run.branch.message, run.branch.run or None)
         who = Who(
             run=trace.name,
             nth=number or None,

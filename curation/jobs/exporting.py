@@ -17,7 +17,7 @@ from curation.store import Store
 from curation.store.lookup import resolve_trajectory
 from schemas.canonical import digest
 from schemas.statements import Annotation, Verification
-from schemas.trajectory import Trajectory
+from schemas.trajectory import Attempt, Trajectory
 
 _PREFIX = 12
 
@@ -110,7 +110,7 @@ def _known(store: Store, identity: str, trajectory: Trajectory) -> Known:
     return Known(
         identity,
         trajectory,
-        run=_run(store, trajectory),
+        root=_root(store, trajectory),
         tools=listed,
         annotations=annotations,
         verifications=_statements(store, "verifications", Verification, identity),
@@ -125,11 +125,11 @@ def _statements(store: Store, table: str, kind: type[Any], identity: str) -> tup
     return tuple(msgspec.json.decode(record, type=kind) for record in rows["record"].to_pylist())
 
 
-def _run(store: Store, trajectory: Trajectory) -> str | None:
-    """The run of the attempt at the root of a lineage."""
+def _root(store: Store, trajectory: Trajectory) -> Attempt:
+    """The attempt at the root of a lineage."""
     while trajectory.fork is not None:
         trajectory = store.trajectory(trajectory.fork.parent)
-    return trajectory.attempt.run if trajectory.attempt else None
+    return trajectory.attempt or Attempt()
 
 
 def _blobs(store: Store, trajectory: Trajectory) -> dict[str, bytes]:
