@@ -8,14 +8,14 @@ from curation.importers.face import Fact
 from curation.secrets import RULE, SHOWN_DIGITS, find, may_hold
 
 FIELD = "secrets"
-_SECRETS = 100
+_PLACED = 100  # secrets of a record that are named with their places
 _PLACES = 20
 
 
 class Exposed(msgspec.Struct, frozen=True):
     """A secret of a record: its kind, the first digits of its digest, how often it stands there, and the first places.
 
-    Places are JSON pointers into the record.
+    Places are JSON pointers into the record; only the first secrets of a record have them.
     """
 
     kind: str
@@ -48,9 +48,10 @@ def exposing(record: str) -> tuple[Fact, ...]:
     if not places:
         return ()
     found = [
-        Exposed(kind, name, len(held), tuple(dict.fromkeys(held))[:_PLACES]) for (kind, name), held in places.items()
+        Exposed(kind, name, len(held), tuple(dict.fromkeys(held))[: _PLACES if number < _PLACED else 0])
+        for number, ((kind, name), held) in enumerate(places.items())
     ]
-    return (Fact(FIELD, msgspec.json.encode(found[:_SECRETS]).decode(), "rule", RULE),)
+    return (Fact(FIELD, msgspec.json.encode(found).decode(), "rule", RULE),)
 
 
 def read_exposed(fact: Fact) -> list[Exposed]:

@@ -69,6 +69,16 @@ def test_an_import_names_secrets_by_kind_digest_and_place(tmp_path: Path) -> Non
         assert KEY not in record
 
 
+def test_all_secrets_of_a_record_are_counted_however_many_there_are(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    words = {f"db_{number}_password": f"{PASSWORD}{number:03}" for number in range(250)}
+    read = import_lines(store, tmp_path, [line("a", **words)])
+    assert read.secrets["credential"] == len(words)
+    (said,) = store.sql("SELECT value FROM annotations WHERE field = 'secrets'")["value"].to_pylist()
+    assert len(json.loads(said)) == len(words) + 1, "and the key in the answer"
+    assert not [value for value in words.values() if value in said]
+
+
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     """A desk at which one attempt names a password, and another has it in its request alone."""
