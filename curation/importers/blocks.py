@@ -3,7 +3,6 @@
 A message without such blocks is the same in both shapes. A tool that the provider ran itself is a call with its answer.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from curation.importers.response_items import HIDDEN
@@ -34,11 +33,16 @@ def read_system(system: Any) -> list[dict[str, Any]]:
 
 
 def _is_own(block: Any) -> bool:
-    return isinstance(block, dict) and (block.get("type") in _KINDS or _is_result(block))
+    return _kind(block) in _KINDS or _is_result(block)
 
 
-def _is_result(block: Mapping[str, Any]) -> bool:
-    return str(block.get("type")).endswith("tool_result")
+def _is_result(block: Any) -> bool:
+    return _kind(block).endswith("tool_result")
+
+
+def _kind(block: Any) -> str:
+    kind = block.get("type") if isinstance(block, dict) else None
+    return kind if isinstance(kind, str) else ""
 
 
 def _is_billing(block: Any) -> bool:
@@ -56,7 +60,7 @@ def _given(blocks: list[Any], rest: dict[str, Any]) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     parts: list[Any] = []
     for block in blocks:
-        if not (isinstance(block, dict) and _is_result(block)):
+        if not _is_result(block):
             parts.append(block)
             continue
         if parts:
@@ -71,7 +75,7 @@ def _spoken(blocks: list[Any], rest: dict[str, Any]) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     turn, parts = dict(rest), list[Any]()
     for block in blocks:
-        kind = block.get("type") if isinstance(block, dict) else None
+        kind = _kind(block)
         if kind in _CALLS:
             function = {"name": block.get("name"), "arguments": block.get("input")}
             note = {key: value for key, value in block.items() if key not in ("type", "id", "name", "input")}
@@ -81,7 +85,7 @@ def _spoken(blocks: list[Any], rest: dict[str, Any]) -> list[dict[str, Any]]:
             _think(turn, block)
         elif kind in ("thinking", "redacted_thinking"):
             turn[HIDDEN] = "reasoning"
-        elif kind is not None and _is_result(block):
+        elif _is_result(block):
             messages += [turn | {"content": _content(parts)}, _answer(block)]
             turn, parts = dict(rest), []
         else:
@@ -104,7 +108,7 @@ def _answer(block: dict[str, Any]) -> dict[str, Any]:
     answer = {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": content}
     if isinstance(content, dict):
         answer["content"] = [content]
-        if str(content.get("type")).endswith("_error"):
+        if _kind(content).endswith("_error"):
             answer["error"] = {"message": str(content.get("error_code") or "")}
     elif isinstance(content, list):
         answer["content"] = _content([_without_cache(each) for each in content])

@@ -34,6 +34,7 @@ _WRAPPINGS = (  # the first that holds something is what was sent
     "json",
     "streamingChunks",
     "sse_events",
+    "ws_events",
     "chunks",
     "events",
 )

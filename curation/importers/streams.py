@@ -220,6 +220,8 @@ def _items(events: list[dict[str, Any]]) -> Streamed:
         if kind in ("error", "response.error"):
             made["error"] = event.get("error") or event
         elif isinstance(event.get("response"), dict):
+            if kind == "response.created":  # a connection that is kept open goes on with another response
+                made, items, ended = {}, {}, False
             made |= event["response"]
             ended = ended or kind in _TERMINAL
         elif isinstance(index, int) and isinstance(event.get("item"), dict):

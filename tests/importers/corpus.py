@@ -9,7 +9,7 @@ from typing import Any
 from curation.errors import UsageError
 from curation.importers import formats
 from tests.eight import records
-from tests.importers import atif_runs, test_codex, test_harbor, test_call_logs, test_rows
+from tests.importers import atif_runs, test_call_logs, test_codex, test_harbor, test_message_calls, test_rows
 from tests.importers.mutations import Kind, Log
 
 MAX_ITEMS, MAX_TEXT, MAX_BYTES = 8, 300, 24_000
@@ -52,12 +52,18 @@ def made_up() -> dict[str, list[Log]]:
         test_call_logs.response(1, [test_call_logs.called(1, "A")], "How many?"),
         test_call_logs.response(2, [test_call_logs.said("Two.")], test_call_logs.got(1), "resp_1"),
     ]
+    called = [
+        test_call_logs.eight_lines(),
+        answered,
+        test_message_calls.run_lines(),
+        [test_message_calls.streamed(line) for line in test_message_calls.run_lines()],
+    ]
     return {
         "atif": [_made("atif", [atif_runs.FULL], "value")],
         "codex": [_made("codex", rollout)],
         "harbor": [_made("harbor", [each], "value", beside=lock | ran) for each in (trial, steps)],
         "hf-rows": [_made("hf-rows", rows), _made("hf-rows", rows, "list")],
-        "model-calls": [_made("model-calls", lines) for lines in (test_call_logs.eight_lines(), answered)],
+        "model-calls": [_made("model-calls", lines) for lines in called],
         "openai-chat": [_made("openai-chat", records())],
         "sharegpt": [_made("sharegpt", [talk, talk]), _made("sharegpt", [talk], "list")],
         "sharegpt-user-answers": [_made("sharegpt-user-answers", [talk])],

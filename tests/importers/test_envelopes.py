@@ -124,6 +124,33 @@ def test_what_gateways_and_tracers_keep_is_read_alike(tmp_path: Path, wrap: Any)
     assert "clocks" in facts(item)
 
 
+def test_a_first_line_that_is_longer_than_what_is_looked_at_is_known_by_its_request(tmp_path: Path) -> None:
+    lines = run_lines("AB", 0)
+    for each in lines:
+        each["request"]["messages"] = [
+            {"role": "system", "content": "x" * formats.HEAD_BYTES},
+            *each["request"]["messages"],
+        ]
+    path = write(tmp_path / "calls.jsonl", lines)
+    assert formats.detect(path)[0].name == "model-calls"
+    assert not call_logs.sniff(b'{"messages": [{"role": "user", "content": "' + b"x" * 100)
+
+
+def test_text_of_a_proxy_is_no_answer_of_a_model(tmp_path: Path) -> None:
+    first, second = run_lines("A", 0)
+    for broken in (
+        {"response": {"status": 502, "body": "<html>Bad Gateway</html>"}},
+        {"response": "<html>Bad Gateway</html>", "status_code": 502},
+        {"response": {"status": 200, "headers": {}, "body": "event: mess"}},
+    ):
+        (item,) = read(tmp_path, [first, {**second, **broken}])
+        assert (roles(item), facts(item)["stop"]) == (
+            "uat",
+            "provider_error" if "mess" not in str(broken) else "unknown",
+        )
+        assert item.trajectory.stop_text
+
+
 @pytest.mark.parametrize(
     ("failed", "text"),
     [

@@ -10,16 +10,37 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from curation.importers import hf_rows, langsmith, call_logs, openinference, otel_genai, sharegpt
+from curation.importers import call_logs, hf_rows, langsmith, openinference, otel_genai, sharegpt
 from curation.importers.face import Importer, Parsed
 from schemas.canonical import encode
 from schemas.reasons import QUARANTINE, WARNINGS
 from schemas.trajectory import decode
-from tests.importers import test_langsmith as runs
 from tests.importers import test_call_logs as logged
+from tests.importers import test_langsmith as runs
+from tests.importers import test_message_calls as blocks
 from tests.importers import test_rows as rows
 from tests.importers import test_spans as spans
+from tests.importers.provider_streams import block_events, chat_chunks, response_events
 
+THOUGHT = {"type": "thinking", "thinking": "A first.", "signature": "s"}
+STREAMS: list[Any] = [
+    {
+        "request": {"messages": [logged.USER]},
+        "response": chat_chunks(logged.run_lines("A", 0)[0]["response"]["choices"][0]["message"], "stop"),
+    },
+    {
+        "request": {"messages": [logged.USER]},
+        "response": block_events(
+            blocks.message(
+                1, {"type": "text", "text": "Two."}, {"type": "tool_use", "id": "t", "name": "look", "input": "{}"}
+            )
+        ),
+    },
+    {
+        "request": {"input": "How many?"},
+        "response": response_events({"id": "resp_1", "output": [logged.said("Two."), logged.called(1, "A")]}),
+    },
+]
 RESPONSES = [
     logged.response(1, [logged.called(1, "A"), logged.called(2, "B")], "How many?"),
     logged.response(2, [logged.said("Two.")], logged.got(1), "resp_1"),
@@ -27,6 +48,8 @@ RESPONSES = [
 SEEDS: list[tuple[Importer, list[Any]]] = [
     (call_logs.IMPORTER, logged.eight_lines()),
     (call_logs.IMPORTER, RESPONSES),
+    (call_logs.IMPORTER, blocks.run_lines((THOUGHT,))),
+    (call_logs.IMPORTER, STREAMS),
     (otel_genai.IMPORTER, spans.TRACE),
     (otel_genai.IMPORTER, [spans.otlp(spans.TRACE)]),
     (openinference.IMPORTER, spans.TRACE),

@@ -87,6 +87,17 @@ def test_a_stream_of_items_is_its_response() -> None:
     assert streamed == (RESPONSE, False)
 
 
+def test_a_connection_that_is_kept_open_ends_with_its_last_response() -> None:
+    first = {**RESPONSE, "id": "resp_0", "output": RESPONSE["output"][:1]}
+    assert read_stream([*response_events(first), {"type": "rate_limits"}, *response_events(RESPONSE)]) == (
+        RESPONSE,
+        False,
+    )
+    streamed = read_stream([*response_events(first), response_events(RESPONSE)[0]])
+    assert streamed is not None
+    assert (streamed.cut, streamed.response["id"], streamed.response["output"]) == (True, "resp_1", [])
+
+
 def test_calls_without_an_index_are_told_apart_by_their_ids() -> None:
     calls = [
         {"id": "c1", "function": {"name": "look", "arguments": '{"a"'}},
