@@ -8,6 +8,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -124,15 +125,15 @@ def ingest(store: Store, sources: Sources, options: IngestOptions, readers: Read
     tally = Tally({source.importer.name: source.why for source in reversed(sources.files)}, options.reading.side)
     read = (readers or Readers()).map(prepare, _chunks(sources.files, options))
     with _uncollected():
-        for portion in _portions(read, whole=options.revise):
+        for first in read:
             with store.batch() as batch:
-                _enter(store, batch, portion, options, tally)
+                _enter(store, batch, _portion(first, read, whole=options.revise), options, tally)
                 store.write(batch)
     return tally.result(sum(source.path.stat().st_size for source in sources.files), sources.passed_over)
 
 
 def _enter(
-    store: Store, batch: Batch, portion: Sequence[tuple[Chunk, Prepared]], options: IngestOptions, tally: Tally
+    store: Store, batch: Batch, portion: Iterable[tuple[Chunk, Prepared]], options: IngestOptions, tally: Tally
 ) -> None:
     """Put what is new of a portion into a batch, and count it."""
     gate = Gate(store, batch, rename=options.reading.run is not None, revise=options.revise)
@@ -185,19 +186,17 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _portions(read: Iterable[tuple[Chunk, Prepared]], *, whole: bool) -> Iterator[list[tuple[Chunk, Prepared]]]:
-    """What is read in portions to be committed together, or all in one."""
-    portion: list[tuple[Chunk, Prepared]] = []
+def _portion(
+    first: tuple[Chunk, Prepared], rest: Iterator[tuple[Chunk, Prepared]], *, whole: bool
+) -> Iterator[tuple[Chunk, Prepared]]:
+    """What is read next, until it is enough to be committed, or all of it."""
     records = weight = 0
-    for chunk, prepared in read:
-        portion.append((chunk, prepared))
+    for chunk, prepared in chain((first,), rest):
+        yield chunk, prepared
         records += len(prepared.entries)
         weight += sum(len(piece.data or b"") for piece in chunk.slices) + prepared.rows.nbytes
         if not whole and (records >= _PORTION_RECORDS or weight >= _PORTION_BYTES):
-            yield portion
-            portion, records, weight = [], 0, 0
-    if portion:
-        yield portion
+            return
 
 
 def _chunks(sources: Iterable[Source], options: IngestOptions) -> Iterator[Chunk]:
