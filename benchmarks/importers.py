@@ -7,9 +7,12 @@
 - ``small_over_teich``, ``small_over_trace2train``: the whole process of ``curate import`` on ``--records`` small chats
   over that of ``teich convert`` and ``trace2train inspect`` on the same file; the programs are those of environments
   of their own, and a ratio whose program is not given is left out
+- ``files_over_small``: that of the same chats in a file each, in one folder, over that of the one file
+- ``again_over_small``: that of importing the file once more, which adds nothing
 - ``many_seconds``, ``many_peak_mib``: the whole process of ``curate import`` on ``--trajectories`` chats of four
   messages; the memory is that of its largest process
 - ``many_peak_over_quarter``: that memory over the one that a quarter of the chats takes
+- ``large_*``: the same, and megabytes per second, of a file of ``--large`` megabytes in chats of about 60 kB
 """
 
 import argparse
@@ -34,6 +37,7 @@ from curation.importers.inspect_slices import ZIP
 Ratios = dict[str, float]
 CURATE = (sys.executable, "-c", "from curation.cli.main import main; main()")
 ROOT = Path(__file__).resolve().parents[1]
+_LONG = 60_000  # bytes of a long chat
 _ZSTD = 93  # a method of packing that zipfile does not know
 
 
@@ -51,6 +55,7 @@ def main() -> None:
     options.add_argument("--megabytes", type=float, default=4)
     options.add_argument("--records", type=int, default=10_000)
     options.add_argument("--trajectories", type=int, default=200_000)
+    options.add_argument("--large", type=float, default=200)
     options.add_argument("--teich", help="The program, of an environment of its own.")
     options.add_argument("--trace2train", help="The program, of an environment of its own.")
     options.add_argument("--json", action="store_true")
@@ -61,6 +66,7 @@ def main() -> None:
             measure_formats(given.logs, int(given.megabytes * 1e6))
             | measure_small(folder, given.records, given.teich, given.trace2train)
             | measure_many(folder, given.trajectories)
+            | measure_large(folder, given.large)
         )
     if given.json:
         print(json.dumps(measured, indent=2))
@@ -95,7 +101,16 @@ def measure_small(folder: Path, records: int, teich: str | None, trace2train: st
         "trace2train": (trace2train, ("inspect", str(log), "--json")),
     }
     ours = _import(log, folder / "small")
-    measured = {"small_seconds": round(ours.seconds, 2)}
+    again = _run(*CURATE, "import", str(log), "--store", str(folder / "small"), "--json")
+    files = folder / "files"
+    files.mkdir()
+    for number, line in enumerate(log.read_text(encoding="utf-8").splitlines()):
+        (files / f"{number}.jsonl").write_text(line, encoding="utf-8")
+    measured = {
+        "small_seconds": round(ours.seconds, 2),
+        "files_over_small": round(_import(files, folder / "small_files").seconds / ours.seconds, 2),
+        "again_over_small": round(again.seconds / ours.seconds, 2),
+    }
     for name, (program, arguments) in programs.items():
         if program is not None:
             measured[f"small_over_{name}"] = round(ours.seconds / _run(program, *arguments).seconds, 2)
@@ -104,12 +119,7 @@ def measure_small(folder: Path, records: int, teich: str | None, trace2train: st
 
 def measure_many(folder: Path, trajectories: int) -> Ratios:
     """Time and memory of importing so many chats, and the memory over that of importing a quarter of them."""
-    taken = []
-    for rows in (trajectories // 4, trajectories):
-        log = folder / f"{rows}.jsonl"
-        write_chats(log, rows)
-        taken.append(_import(log, folder / f"{rows}"))
-    part, whole = taken
+    part, whole = (_import_chats(folder, rows) for rows in (trajectories // 4, trajectories))
     return {
         "many_seconds": round(whole.seconds, 2),
         "many_peak_mib": round(whole.peak_mib),
@@ -117,14 +127,36 @@ def measure_many(folder: Path, trajectories: int) -> Ratios:
     }
 
 
-def write_chats(path: Path, rows: int) -> None:
-    """Chats of four messages, one of them a call, as JSON lines."""
+def measure_large(folder: Path, megabytes: float) -> Ratios:
+    """The same of a file of so many megabytes in longer chats."""
+    rows = max(4, int(megabytes * 1e6 / _LONG))
+    part, whole = (_import_chats(folder, size, _LONG) for size in (rows // 4, rows))
+    return {
+        "large_mb_per_second": round(rows * _LONG / 1e6 / whole.seconds, 2),
+        "large_peak_mib": round(whole.peak_mib),
+        "large_peak_over_quarter": round(whole.peak_mib / part.peak_mib, 2),
+    }
+
+
+def _import_chats(folder: Path, rows: int, size: int = 0) -> Ran:
+    log = folder / f"{rows}-{size}.jsonl"
+    write_chats(log, rows, size)
+    ran = _import(log, log.with_suffix(""))
+    log.unlink()
+    return ran
+
+
+def write_chats(path: Path, rows: int, size: int = 0) -> None:
+    """Chats of four messages, one of them a call, as JSON lines; of about so many bytes each."""
     with path.open("w", encoding="utf-8") as file:
         for number in range(rows):
             function = {"name": "get_stock", "arguments": json.dumps({"sku": f"A{number}"})}
             call = {"id": "c1", "type": "function", "function": function}
             messages = [
-                {"role": "user", "content": f"How many A{number} are left?"},
+                {
+                    "role": "user",
+                    "content": f"How many A{number} are left?" + f" {number}" * (size // (len(f"{number}") + 1)),
+                },
                 {"role": "assistant", "content": None, "tool_calls": [call]},
                 {"role": "tool", "tool_call_id": "c1", "content": json.dumps({"sku": f"A{number}", "stock": number})},
                 {"role": "assistant", "content": f"There are {number}."},
