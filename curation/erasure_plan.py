@@ -42,26 +42,27 @@ def find_plan(store: Store, records: Iterable[str], objects: Iterable[str]) -> P
 
 def _family(store: Store, records: set[str]) -> dict[str, ErasedKind]:
     """All readings of the attempts of these records, and all forks of any of them or corrected from one of them."""
-    known: set[str] = set()
-    while records != known:
-        known = records
-        rows = store.sql(
-            f"""WITH revisions AS (
-                    SELECT trajectory AS later, value AS earlier FROM annotations WHERE field = 'revises'),
-                going AS (SELECT unnest($1::VARCHAR[]) AS id)
-                SELECT id FROM trajectories WHERE id IN (FROM going) OR parent IN (FROM going)
-                    OR attempt_id IN (SELECT attempt_id FROM trajectories WHERE id IN (FROM going))
-                    OR id IN (SELECT earlier FROM revisions WHERE later IN (FROM going))
-                    OR id IN (SELECT later FROM revisions WHERE earlier IN (FROM going))
-                    OR (parent IS NOT NULL AND {_AUTHOR}.kind = 'sibling' AND {_AUTHOR}.name IN (FROM going))""",
-            [sorted(known)],
-        )
-        records = set(rows["id"].to_pylist())
+    rows = store.sql(
+        f"""WITH RECURSIVE revisions AS (
+                SELECT trajectory AS later, value AS earlier FROM annotations WHERE field = 'revises'),
+            goes_with AS MATERIALIZED (
+                SELECT parent AS id, id AS other FROM trajectories WHERE parent IS NOT NULL
+                UNION ALL SELECT a.id, b.id FROM trajectories a JOIN trajectories b USING (attempt_id) WHERE a.id != b.id
+                UNION ALL SELECT later, earlier FROM revisions
+                UNION ALL SELECT earlier, later FROM revisions
+                UNION ALL SELECT {_AUTHOR}.name, id FROM trajectories
+                    WHERE parent IS NOT NULL AND {_AUTHOR}.kind = 'sibling'),
+            going AS (
+                SELECT unnest($1::VARCHAR[]) AS id
+                UNION SELECT other FROM going JOIN goes_with USING (id))
+            SELECT id FROM trajectories WHERE id IN (FROM going)""",
+        [sorted(records)],
+    )
     return _column(
         store,
         """SELECT id, CASE WHEN attempt_id IS NULL THEN 'fork' ELSE 'trajectory' END FROM trajectories
            WHERE id IN (SELECT unnest(?::VARCHAR[])) ORDER BY attempt_id IS NULL, id""",
-        records,
+        rows["id"].to_pylist(),
     )
 
 
