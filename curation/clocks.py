@@ -18,6 +18,7 @@ CLOCKS = "clocks"
 MAX_TIMES = 2_000  # about 90 kB of JSON
 
 _KEYS = ("timestamp", "created_at", "created", "time", "start_time")
+_KEY_SET = frozenset(_KEYS)
 _SECONDS = (10**8, 10**10)  # 1973 to 2286
 _MILLISECONDS = (10**11, 10**13)
 
@@ -58,6 +59,8 @@ def logged_time(entry: Mapping[str, Any]) -> str | None:
     """The time of an entry of a log: its ``timestamp``, ``created_at``, ``created``, ``time`` or ``start_time``, the
     first of them that can be read.
     """
+    if _KEY_SET.isdisjoint(entry):
+        return None
     found = (iso_time(entry.get(key)) for key in _KEYS)
     return next((time for time in found if time is not None), None)
 

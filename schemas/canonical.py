@@ -22,7 +22,7 @@ _ESCAPE = re.compile(
 # A number can only overflow with an exponent of three digits or with 200 digits and more. Every digit becomes 0 and
 # every E an e, so that two searches for fixed bytes find both; a regular expression took nine tenths of the parsing.
 _SHAPE_OF_NUMBERS = bytes(ord("0") if byte in b"0123456789" else byte | 32 for byte in range(128)) + bytes(128)
-_LONG_EXPONENT = b"e000"
+_LONG_EXPONENT = b"0e000"
 _LONG_NUMBER = b"0" * 200
 _REASONS = (
     ("Detected duplicate key", "duplicate_key"),

@@ -50,7 +50,7 @@ def decisions_of(trajectory: Trajectory) -> tuple[Decision, ...]:
             if waiting:
                 waiting.sort(key=itemgetter(0))
                 for _, seen in waiting:
-                    context, information = _link(context, seen), _link(information, seen)
+                    context, information = _links(context, information, seen, seen)
                 waiting.clear()
             seen = known = _seen(visible(message))
             if message.role == "assistant":
@@ -60,10 +60,11 @@ def decisions_of(trajectory: Trajectory) -> tuple[Decision, ...]:
                 if not message.copied:
                     found.append(Decision(index, context.hex(), information.hex(), action, tools, error_seen, partial))
                 if calls:
-                    known = _seen(visible(message, wording=False))
+                    if message.reasoning or message.content not in (None, ""):
+                        known = _seen(visible(message, wording=False))
                     for call in calls:
                         ordinals[call.uid] = len(ordinals)
-            context, information = _link(context, seen), _link(information, known)
+            context, information = _links(context, information, seen, known)
         if message.error is not None:
             error_seen = True
     return tuple(found)
@@ -103,6 +104,12 @@ def _answer(message: Message, position: int) -> list[Any]:
 
 def _seen(value: list[Any]) -> bytes:
     return sha256(encode(value)).digest()
+
+
+def _links(context: bytes, information: bytes, seen: bytes, known: bytes) -> tuple[bytes, bytes]:
+    """Both chains with one more message; up to the first wording that is left out they are one."""
+    linked = _link(context, seen)
+    return linked, linked if information is context and known is seen else _link(information, known)
 
 
 def _link(chain: bytes, seen: bytes) -> bytes:

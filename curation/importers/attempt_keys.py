@@ -15,6 +15,7 @@ from schemas.trajectory import Attempt, AuthorKind, Task, Trajectory
 
 # ``tools`` of a record is its tool list: recorded, not said beside it.
 INLINE_KEYS = frozenset(SideFacts.__struct_fields__) - {"tools"}
+_NOTHING = SideFacts()
 
 Keys = TypeVar("Keys", bound=SideFacts)
 
@@ -35,6 +36,8 @@ class _Verdict(msgspec.Struct):
 
 def inline_keys(record: dict[str, Any]) -> SideFacts:
     """The side-file keys that stand in a record itself; raises like ``convert_keys``."""
+    if INLINE_KEYS.isdisjoint(record):
+        return _NOTHING
     return convert_keys({key: value for key, value in record.items() if key in INLINE_KEYS}, SideFacts)
 
 
@@ -76,6 +79,8 @@ def name_run(trajectory: Trajectory, name: str) -> Trajectory:
 
 def facts_of(side: SideFacts, by: AuthorKind) -> tuple[tuple[Fact, ...], tuple[Object, ...]]:
     """What the keys say beside the record, each said by ``by``, and the objects that they name."""
+    if side == _NOTHING:
+        return (), ()
     objects = () if side.tools is None else (tools_object(side.tools),)
     budget = {} if side.budget is None else msgspec.structs.asdict(side.budget)
     fields = {

@@ -111,7 +111,7 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
         conditions=Conditions(
             tools=None if tools is None else tools.id,
             model=chat.model,
-            sampling=kept({name: record[name] for name in _SAMPLING if record.get(name) is not None}),
+            sampling=kept({name: record[name] for name in _SAMPLING & record.keys() if record[name] is not None}),
             seed=chat.seed,
         ),
         stop_text=_stop_text(chat.error),
