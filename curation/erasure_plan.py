@@ -47,7 +47,7 @@ def _family(store: Store, records: set[str]) -> dict[str, ErasedKind]:
                 SELECT trajectory AS later, value AS earlier FROM annotations WHERE field = 'revises'),
             goes_with AS MATERIALIZED (
                 SELECT parent AS id, id AS other FROM trajectories WHERE parent IS NOT NULL
-                UNION ALL SELECT a.id, b.id FROM trajectories a JOIN trajectories b USING (attempt_id) WHERE a.id != b.id
+                UNION ALL SELECT a.id, b.id FROM trajectories a JOIN trajectories b USING (attempt_id)
                 UNION ALL SELECT later, earlier FROM revisions
                 UNION ALL SELECT earlier, later FROM revisions
                 UNION ALL SELECT {_AUTHOR}.name, id FROM trajectories
