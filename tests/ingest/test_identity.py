@@ -16,8 +16,10 @@ from curation.show import TrajectoryView, show
 from curation.store import Store
 from curation.store.fsck import check
 from curation.store.lookup import resolve
+from reports.selection_bias import selection_bias
 from schemas.reasons import QUARANTINE
 from schemas.trajectory import trajectory_id
+from tests.importers.reading import calls
 from tests.ingest.logs import attempts, import_file, import_lines, new_store, records, run, said, write
 from tests.store.stores import fork_of
 
@@ -59,6 +61,8 @@ def test_a_side_file_that_is_corrected_later_leaves_what_one_that_was_right_leav
     assert {row["strata"].get("level") for row in attempts(late)} == {"hard", None}
     levels = late.sql("SELECT value FROM annotations WHERE field = 'strata.level' ORDER BY value")["value"].to_pylist()
     assert levels == ["easy", "easy", "hard", "hard"], "both stay readable"
+    first_word, last_word = (selection_bias(store, by=["level"]).strata for store in (late, only))
+    assert first_word == last_word, "a report counts what a store counts that only ever saw the last word"
     assert check(late.uri).problems == []
 
 
@@ -243,6 +247,25 @@ def test_a_namespace_tells_equal_task_ids_apart(tmp_path: Path) -> None:
     copied = tmp_path / "copy.jsonl"
     shutil.copy(tmp_path / "airline.jsonl", copied)
     assert import_file(store, copied, namespace="airline").duplicates == 1
+
+
+def test_the_order_of_keys_says_nothing_and_a_float_is_no_whole_number(tmp_path: Path) -> None:
+    """One rule for the record, for telling attempts apart and for SQL."""
+    written = ['{"qty":1,"sku":"A17"}', '{"sku":"A17","qty":1}', '{"sku":"A17","qty":1.0}']
+    store = new_store(tmp_path)
+    for number, arguments in enumerate(written):
+        line = json.dumps(run("a")).replace('"{\\"sku\\": \\"A17\\"}"', arguments)
+        assert arguments in line
+        result = import_lines(store, tmp_path, [line.encode()], f"{number}.jsonl")
+        assert (result.accepted, result.duplicates) == ((1, 0), (0, 1), (0, 0))[number]
+    assert result.reasons == {"attempt_taken": 1}
+    (row,) = attempts(store)
+    assert [call.arguments_text for call in calls(store.trajectory(row["trajectory_id"]))] == [written[0]]
+    import_lines(store, tmp_path, [(tmp_path / "2.jsonl").read_bytes().strip()], "2.jsonl", run_name="again")
+    texts = store.sql(
+        "SELECT DISTINCT record->>'$.messages[1].tool_calls[0].arguments.qty' AS qty FROM trajectories ORDER BY qty"
+    )
+    assert texts["qty"].to_pylist() == ["1", "1.0"]
 
 
 def test_ids_depend_on_content_alone(tmp_path: Path) -> None:
