@@ -7,7 +7,7 @@ An event's provider response keeps the arguments as the model wrote them; where 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, repeat
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -20,7 +20,7 @@ from curation.importers.face import RefusedError
 from curation.importers.messages import MessageShape, read_messages
 from curation.importers.written import written_arguments
 from schemas import canonical
-from schemas.trajectory import Message, MessageError, Origin
+from schemas.trajectory import Message, MessageError, Origin, ToolCall
 
 MAX_EXPANDED = 256 * 2**20  # characters that the attachments of one sample may grow it by
 MAX_REFERENCES = 10_000_000  # messages of the pool that the events of one sample may name
@@ -223,13 +223,18 @@ def _finished(message: Message, entry: dict[str, Any], hidden: Hidden | None) ->
     error = message.error
     if error is not None:
         message = replace(message, error=MessageError(error.message, error.kind, _origin(error.kind)))
-    for call, logged in zip(message.tool_calls, entry.get("tool_calls") or (), strict=False):
-        if logged.get("parse_error") and call.parse_error is None:
-            unread = replace(call, arguments=UNSET, parse_error=str(logged["parse_error"]))
-            calls = tuple(unread if one is call else one for one in message.tool_calls)
-            message = replace(message, tool_calls=calls)
+    calls = tuple(map(_unread, message.tool_calls, chain(entry.get("tool_calls") or (), repeat({}))))
+    if calls != message.tool_calls:
+        message = replace(message, tool_calls=calls)
     actor = "operator" if entry.get("source") == "operator" else None
     return replace(message, hidden=hidden, actor=actor) if hidden or actor else message
+
+
+def _unread(call: ToolCall, logged: dict[str, Any]) -> ToolCall:
+    """The call, whose arguments are none where the log says that they did not parse."""
+    if not logged.get("parse_error") or call.parse_error is not None:
+        return call
+    return replace(call, arguments=UNSET, parse_error=str(logged["parse_error"]))
 
 
 def _origin(kind: str | None) -> Origin:
@@ -246,9 +251,13 @@ def _hidden(entries: list[dict[str, Any]], sample: Sample) -> dict[int, Hidden]:
     """
     places = {_name(entry, "id"): index for index, entry in enumerate(entries)}
     found: dict[int, Hidden] = {}
+    firsts: dict[str, int] = {}
+    before: list[int] = []  # how many names of answers and of the model's messages stand before a message
     for index, entry in enumerate(entries):
-        parts = entry.get("content")
-        for part in _dicts(parts):
+        before.append(len(firsts))
+        if entry.get("role") in ("assistant", "tool") and (name := _name(entry, "id")) is not None:
+            firsts.setdefault(name, index)
+        for part in _dicts(entry.get("content")):
             if part.get("type") == "reasoning" and (part.get("redacted") or not part.get("reasoning")):
                 found[index] = "reasoning"
     for turn in sample.turns:
@@ -258,8 +267,7 @@ def _hidden(entries: list[dict[str, Any]], sample: Sample) -> dict[int, Hidden]:
         if usage_of(turn.event).get("reasoning_tokens") and not _thinks(entries[at]):
             found[at] = "reasoning"
         given = sample.shown(turn)
-        before = (_name(entry, "id") for entry in islice(entries, at) if entry.get("role") in ("assistant", "tool"))
-        if given and any(name is not None and name not in given for name in before):
+        if given and sum(firsts.get(name, at) < at for name in given) < before[at]:
             found[at] = "compaction"
     return found
 
