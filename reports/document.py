@@ -23,6 +23,10 @@ class Paragraph(NamedTuple):
     strong: str = ""
 
 
+LONGEST = 2_000
+"""Characters of one text that a face shows; a longer one, which only a log or a rule can be, ends with an ellipsis."""
+
+
 class Table(NamedTuple):
     """Rows of cells under headings. The first cell names its row, perhaps in words of a log; the others are ours."""
 

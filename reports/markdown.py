@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from html import escape
 
-from reports.document import Heading, Paragraph, Part, Table, document
+from reports.document import LONGEST, Heading, Paragraph, Part, Table, document
 from reports.selection_bias import SelectionBias
 from schemas.display import clean_line
 
@@ -35,4 +35,4 @@ def _row(cells: Iterable[str]) -> str:
 
 def _inert(text: str) -> str:
     """Text on one line that Markdown and the HTML inside it give no meaning to."""
-    return _SYNTAX.sub(r"\\\1", escape(clean_line(text), quote=False))
+    return _SYNTAX.sub(r"\\\1", escape(clean_line(text, LONGEST), quote=False))

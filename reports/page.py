@@ -7,10 +7,11 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from reports.charts import AFTER, BARS, BEFORE, draw
+from reports.document import LONGEST
 from reports.notes import count
 from reports.selection_bias import SelectionBias
-from reports.strata import Stratification
-from reports.table import COLUMNS, UNDEFINED, never_kept_text, percent, row_names
+from reports.strata import Row, Stratification
+from reports.table import COLUMNS, UNDEFINED, Column, never_kept_text, percent, row_names
 from schemas.display import clean_line
 
 LISTED = 2_000
@@ -34,6 +35,7 @@ def page(report: SelectionBias) -> str:
         after=AFTER,
         count=count,
         percent=percent,
+        cell=_cell,
         undefined=UNDEFINED,
     )
 
@@ -55,5 +57,10 @@ def _table(table: Stratification, report: SelectionBias) -> dict[str, Any]:
     }
 
 
+def _cell(column: Column, row: Row) -> str:
+    """A cell whose numbers stay on one line with their sign."""
+    return column.cell(row).replace(" %", "\N{NO-BREAK SPACE}%")
+
+
 def _clean(value: Any) -> Any:
-    return value if not isinstance(value, str) or isinstance(value, Markup) else clean_line(value)
+    return value if not isinstance(value, str) or isinstance(value, Markup) else clean_line(value, LONGEST)

@@ -12,7 +12,11 @@ def cassette(
     out: Annotated[Path, typer.Option(dir_okay=False, metavar="FILE", help="Where to: a JSON Lines file.")],
     identities: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ID", help="Trajectories or attempts. [default: all attempts]", show_default=False),
+        typer.Argument(
+            metavar="ID",
+            help="Trajectories or attempts, by their ids or as a log calls them. [default: all attempts]",
+            show_default=False,
+        ),
     ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def diff(
-    left: Annotated[str, typer.Argument(metavar="ID", help="A trajectory or attempt.")],
+    left: Annotated[str, typer.Argument(metavar="ID", help="A trajectory or attempt, by its id or as a log calls it.")],
     right: Annotated[str, typer.Argument(metavar="ID", help="The one to compare it with.")],
     store: StoreOption = None,
     as_json: JsonOption = False,
@@ -81,6 +81,7 @@ def _cell(shown: "Shown | None", *, like: bool = False) -> "Text":
     """A message as text: nothing of it has a meaning to the terminal."""
     from rich.text import Text
 
+    from curation.cli.tables import word
     from schemas.display import clean
 
     if shown is None:
@@ -91,7 +92,7 @@ def _cell(shown: "Shown | None", *, like: bool = False) -> "Text":
     plain = "not bold"
     for label, text in (("reasoning: ", shown.reasoning), ("", shown.text), ("error: ", shown.error)):
         if text:
-            cell.append(f"\n{label}{clean(text)}", style=plain)
+            cell.append(f"\n{label}{clean(word(text))}", style=plain)
     for call in shown.calls:
-        cell.append(f"\n-> {clean(call)}", style=plain)
+        cell.append(f"\n-> {clean(word(call))}", style=plain)
     return cell

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from curation.cli.output import open_console
 from curation.cli.tables import Row, fit, lay_out
-from reports.document import Heading, Paragraph, Part, Table
+from reports.document import LONGEST, Heading, Paragraph, Part, Table
 from schemas.display import clean_line
 
 
@@ -16,9 +16,11 @@ def print_document(parts: Iterable[Part]) -> None:
     for part in parts:
         match part:
             case Heading(level, text):
-                console.print(Text(clean_line(text), "bold underline" if level == 1 else "bold"))
+                console.print(Text(clean_line(text, LONGEST), "bold underline" if level == 1 else "bold"))
             case Paragraph(text, strong):
-                words = [Text(clean_line(piece), style) for piece, style in ((strong, "bold"), (text, "")) if piece]
+                words = [
+                    Text(clean_line(piece, LONGEST), style) for piece, style in ((strong, "bold"), (text, "")) if piece
+                ]
                 console.print(Text(" ").join(words))
             case Table(headings, rows):
                 upright = [dict(zip(headings, row, strict=True)) for row in rows]

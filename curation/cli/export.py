@@ -10,7 +10,9 @@ from curation.cli.options import JsonOption, StoreOption
 
 def export(
     format_: Annotated[str, typer.Argument(metavar="FORMAT", help="atif or openai-chat.")],
-    identities: Annotated[list[str], typer.Argument(metavar="ID...", help="Trajectories, attempts or runs.")],
+    identities: Annotated[
+        list[str], typer.Argument(metavar="ID", help="Trajectories or attempts, by their ids or as a log calls them.")
+    ],
     out: Annotated[Path, typer.Option(file_okay=False, help="The folder to write into.")],
     allow_secret: Annotated[
         list[str] | None,

@@ -11,12 +11,13 @@ from curation.cli.options import JsonOption, StoreOption
 def forget(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ID]...", help="Attempts, trajectories, forks or objects; with --key, its values."),
+        typer.Argument(metavar="ID", help="Attempts, trajectories, forks or objects; with --key, its values."),
     ] = None,
     key: Annotated[
         str | None,
         typer.Option(
-            metavar="KEY", help="What is given are values of it: a JSON pointer into the log, file:line, run."
+            metavar="KEY",
+            help="What is given are values of it: a JSON pointer into the log, file:line, run, attempt_id.",
         ),
     ] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it is kept, so name nobody.")] = "",

@@ -18,7 +18,9 @@ User = Literal["none", "scripted", "policy"]
 
 
 def fork(
-    identity: Annotated[str, typer.Argument(metavar="ID", help="The trajectory or attempt.")],
+    identity: Annotated[
+        str, typer.Argument(metavar="ID", help="The trajectory or attempt, by its id or as a log calls it.")
+    ],
     at: Annotated[int, typer.Option(min=0, metavar="MESSAGE", help="The index of the wrong decision's message.")],
     call: Annotated[
         list[str],

@@ -1,9 +1,18 @@
 """``curate init``: an empty store."""
 
-from curation.cli.options import FOLDER, JsonOption, StoreOption
+from typing import Annotated
+
+import typer
+
+from curation.cli.options import FOLDER, JsonOption
 
 
-def init(store: StoreOption = None, as_json: JsonOption = False) -> None:
+def init(
+    store: Annotated[
+        str | None, typer.Option("--store", metavar="URI", help=f"Where to; by default {FOLDER} in this folder.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
     """Create an empty store in this folder, or at --store URI."""
     import msgspec
 

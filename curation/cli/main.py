@@ -2,7 +2,8 @@
 
 import io
 import sys
-from typing import Annotated
+from contextlib import redirect_stderr
+from typing import Annotated, Any, TextIO, cast
 
 import typer
 
@@ -27,6 +28,8 @@ from curation.cli import (
     sql,
 )
 from curation.errors import CurationError
+
+_LONGEST = 2_000  # characters of a refusal
 
 
 def _print_version(wanted: bool) -> None:
@@ -80,7 +83,8 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        app()
+        with redirect_stderr(cast("TextIO", _Cleaned(sys.stderr))):
+            app()
     except CurationError as error:
         _refuse(error)
     except SystemExit as end:
@@ -96,8 +100,27 @@ def main() -> None:
         _refuse(error)
 
 
+class _Cleaned:
+    """A stream to which only text passes that no terminal obeys: what is misused is quoted, a hostile file name too."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        from schemas.display import clean
+
+        self._stream.write(clean(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 def _refuse(error: Exception) -> None:
     from schemas.display import clean_line
 
-    print(f"curate: {clean_line(str(error))}", file=sys.stderr)
+    said = clean_line(str(error))
+    if len(said) > _LONGEST:  # the way out stands at the end
+        said = f"{said[: _LONGEST // 2]} … {said[-_LONGEST // 2 :]}"
+    print(f"curate: {said}", file=sys.stderr)
     sys.exit(2)

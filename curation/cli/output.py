@@ -1,4 +1,4 @@
-"""What a verb prints: one result struct is printed as JSON or shown as tables, so they cannot differ."""
+"""What a verb prints: one result is printed as JSON or shown as tables."""
 
 import os
 import sys
@@ -8,21 +8,23 @@ from typing import Any
 import msgspec
 import typer
 
-from curation.cli.tables import fit, is_flat, lay_out, pairs
-from schemas.display import clean
+from curation.cli.tables import fit, is_flat, lay_out, pairs, title_text
+from schemas.display import escape_json
 
 _NESTED = (dict, list, tuple)
 _WIDTH = 100  # where no terminal says its own
 
 
-def finish(result: msgspec.Struct, *, as_json: bool, wrong: bool = False, whole: bool = False) -> None:
+def finish(
+    result: msgspec.Struct | Mapping[str, Any], *, as_json: bool, wrong: bool = False, whole: bool = False
+) -> None:
     """Print a verb's result and end it: exit code 1 where something was found wrong, else 0.
 
     Columns and values that say nothing are left out for a person, unless the result is to be ``whole``.
     """
     plain = msgspec.to_builtins(result, str_keys=True)
     if as_json:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n")
+        sys.stdout.write(escape_json(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()) + "\n")
     else:
         _show(open_console(), "", plain, whole)
     if wrong:
@@ -46,7 +48,7 @@ def _show(console: Any, title: str, values: Mapping[str, Any], whole: bool) -> N
         and (whole or value not in (None, {}))
     }
     if title:
-        console.print(f"\n{clean(title)}", style="bold")
+        console.print(f"\n{title_text(title)}", style="bold")
     if own:
         console.print(pairs(own))
     for key, value in values.items():
@@ -61,10 +63,10 @@ def _show_nested(console: Any, title: str, value: Mapping[str, Any] | Sequence[A
     if len(rows) < len(named):
         _show(console, title, named, whole)
     elif named is not value:
-        console.print(f"\n{clean(title)}", style="bold")
+        console.print(f"\n{title_text(title)}", style="bold")
         console.print(lay_out(rows, console.width, whole=whole))
     elif len(rows) > 1 and all(map(is_flat, rows)) and not set[str]().union(*rows[:1]).intersection(*rows):
-        console.print(f"\n{clean(title)}", style="bold")
+        console.print(f"\n{title_text(title)}", style="bold")
         console.print(pairs({name: row for name, row in named.items() if row or whole}))
     elif any(isinstance(cell, dict) or not is_flat(cell) for cell in cells) or not (
         table := fit([{"": name, **row} for name, row in named.items()], console.width)
@@ -72,7 +74,7 @@ def _show_nested(console: Any, title: str, value: Mapping[str, Any] | Sequence[A
         for name, row in named.items():
             _show(console, f"{title}: {name}", row, whole)
     else:
-        console.print(f"\n{clean(title)}", style="bold")
+        console.print(f"\n{title_text(title)}", style="bold")
         console.print(table)
 
 

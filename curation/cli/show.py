@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 def show(
     identity: Annotated[
         str | None,
-        typer.Argument(metavar="ID", help="Anything the store has an id for, or a run's name."),
+        typer.Argument(
+            metavar="ID",
+            help="An id of anything in the store, shortened or not; or how a log calls a run: its name, or its id.",
+        ),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Without an id: how many attempts to list.")] = 50,
     build: Annotated[

@@ -15,9 +15,9 @@ def sql(
 ) -> None:
     """Query the store in SQL.
 
-    Its tables are trajectories, objects, sightings, annotations, findings, verifications and selections. The views
-    attempts, effective_annotations, effective_findings and effective_verifications say what holds. A column whose name
-    is taken gets a number.
+    Its tables are trajectories, objects, sightings, annotations, findings, verifications, selections and tombstones.
+    The views attempts, effective_annotations, effective_findings and effective_verifications say what holds. A column
+    whose name is taken gets a number.
     """
     import msgspec
 

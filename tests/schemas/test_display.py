@@ -1,8 +1,10 @@
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.display import clean, clean_line
+from schemas.display import clean, clean_line, clip, escape_json
 
 ESC = "\x1b"
 UNSAFE = {
@@ -27,6 +29,8 @@ UNSAFE = {
         ("\x9b2Kgone", "gone"),
         (f"cut {ESC}[", "cut "),
         ("a\u202eb\u2066c", "abc"),
+        ("get\u200b_\u2063stock\u00ad", "get_stock"),
+        ("seen\U000e0041\U000e0100", "seen"),
         ("line\r\nnext\ttab", "line\nnext\ttab"),
         ("café 杭州 👩‍💻", "café 杭州 👩‍💻"),
     ],
@@ -51,3 +55,15 @@ def test_one_line_is_one_line_and_short() -> None:
 def test_an_unfinished_sequence_hides_nothing_and_takes_linear_time() -> None:
     assert clean(f"{ESC}]0;the rest of the reply stays") == "0;the rest of the reply stays"
     assert clean(f"{ESC}]" * 200_000 + "x") == "x"
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
+def test_json_is_of_the_same_value_and_holds_nothing_unseen(text: str) -> None:
+    written = escape_json(json.dumps({text: text}, ensure_ascii=False))
+    assert json.loads(written) == {text: text}
+    assert clean(written) == written
+
+
+def test_a_long_text_is_cut_with_its_length() -> None:
+    assert clip("x" * 5, 5) == "xxxxx"
+    assert clip("x" * 12_000, 5) == "xxxxx… (12,000 characters)"
