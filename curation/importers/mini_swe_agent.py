@@ -75,6 +75,7 @@ _SAMPLING = frozenset(
 
 class _Stats(msgspec.Struct):
     instance_cost: float | int | None = None
+    api_calls: int | None = None
 
 
 class _Agent(msgspec.Struct):
@@ -150,14 +151,13 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
     messages = _with_asides(read_messages(turns.entries, shapes, "$.messages", aside), turns)
     aside.times |= turns.times
     status = run.info.exit_status or turns.exit_status
-    cost = run.info.model_stats.instance_cost
     return Parsed(
         Trajectory(
             messages,
             task=Task(id=run.instance_id),
             conditions=_conditions(run.info),
             stop_text=status or None,
-            usage=None if cost is None else Usage(cost=cost),
+            usage=_usage(run),
             extra=_extra({} if bare else record, run, turns),
         ),
         data,
@@ -189,6 +189,29 @@ def _stop(status: str | None, turns: Turns) -> Stop:
     if not status:
         return "completed" if turns.submission is not None else "unknown"
     return _STOPS.get(status, "unknown")
+
+
+def _usage(run: _Run) -> Usage | None:
+    """The cost as the harness counts it, and the tokens of all responses where the log holds every one of them."""
+    stats, told = run.info.model_stats, [took for entry in run.messages if (took := _tokens(entry)) is not None]
+    usage = Usage(cost=stats.instance_cost)
+    if told and len(told) == stats.api_calls:
+        prompt, completion = map(sum, zip(*told, strict=True))
+        usage = replace(usage, prompt_tokens=prompt, completion_tokens=completion)
+    return None if usage == Usage() else usage
+
+
+def _tokens(entry: Any) -> tuple[int, int] | None:
+    """What a response took, of the message that it is kept beside or of the response that stands as a message."""
+    extra = entry.get("extra") if isinstance(entry, dict) else None
+    response = extra.get("response", entry) if isinstance(extra, dict) else entry
+    usage = response.get("usage") if isinstance(response, dict) else None
+    match usage:
+        case {"prompt_tokens": int(prompt), "completion_tokens": int(completion)}:
+            return prompt, completion
+        case {"input_tokens": int(prompt), "output_tokens": int(completion)}:
+            return prompt, completion
+    return None
 
 
 def _conditions(info: _Info) -> Conditions:

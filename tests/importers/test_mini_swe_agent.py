@@ -107,6 +107,21 @@ def test_a_run_names_its_task_budget_model_and_cost(tmp_path: Path) -> None:
     assert b"secret" not in bytes(msgspec.json.encode(trajectory))
 
 
+def spent(message: dict[str, Any], *, prompt: int, completion: int) -> dict[str, Any]:
+    usage = {"prompt_tokens": prompt, "completion_tokens": completion}
+    return message | {"extra": message.get("extra", {}) | {"response": {"id": "r", "usage": usage}}}
+
+
+@pytest.mark.parametrize(("calls_made", "tokens"), [(2, (12, 5)), (3, (None, None))])
+def test_tokens_are_those_of_all_responses_or_unknown(
+    tmp_path: Path, calls_made: int, tokens: tuple[int | None, int | None]
+) -> None:
+    complaint = {"role": "user", "content": "No call.", "extra": {"interrupt_type": "FormatError"}}
+    record = run(spent(ask("ls"), prompt=5, completion=2), answer("a"), spent(complaint, prompt=7, completion=3))
+    record["info"]["model_stats"] = {"instance_cost": 0.5, "api_calls": calls_made}
+    assert read(tmp_path, record).trajectory.usage == Usage(*tokens, 0.5)
+
+
 def test_answers_are_paired_by_id_and_keep_what_the_tool_said(tmp_path: Path) -> None:
     parsed = read(tmp_path, run(ask("ls", "pwd"), answer("/x\n", "c1"), answer("a\n", "c0"), leave()))
     _, _, asked, second, first = parsed.trajectory.messages
