@@ -40,6 +40,7 @@ def calls(session_id: str | None) -> list[dict[str, Any]]:
     return [
         line([USER], spoken[0], 0, **more),
         line([*begun, said[0]], spoken[1], 1, **more),
+        line([*begun, said[0], spoken[1], said[2]], spoken[3], 5, **more),
         line(edited, spoken[2], 2, **more),
         line([*edited, spoken[2], said[2]], spoken[3], 3, **more),
         line([*edited, spoken[2], said[3]], spoken[4], 4, **more),
