@@ -7,6 +7,7 @@ made out of them when it is asked for, so that a long file costs a few bytes a c
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from curation.importers.digest_trie import DigestTrie
@@ -94,6 +95,7 @@ class Runs:
             for answer in calls.answers(position):
                 self._askers[answer] = position
         self._next = array("I", bytes(4 * len(calls.ends)))  # by answer, the call that goes on from it
+        self._used = bytearray(len(calls.ends))  # by answer, whether any call goes on from it
         self._before = array("I", bytes(4 * len(calls)))  # by call, the answer that it goes on from
         self._branches = bytearray(len(calls))
         self._firsts, self._choices = array("I"), array("I")  # by run: its first call, or that of its one answer
@@ -141,34 +143,46 @@ class Runs:
     def _link(self) -> tuple[list[int], list[int]]:
         """Give every call its predecessor; the failed requests, and the calls that begin a run, branches included.
 
-        A stream that was cut and that nothing goes on from counts as a failed request, where it was tried again. A call
-        whose history holds more answers than the one that it goes on from comes after those that have no more.
+        A stream that was cut and that nothing goes on from counts as a failed request, where it was tried again. Of the
+        calls that go on from one answer, those come first whose history holds no more answers than it, and of these
+        those that others go on from: an edit is a branch, and so is an answer that was asked for twice and not used.
         """
         calls, inner, alive = self._calls, *self._held()
         heads, others = self._answered()
         nearest = array("I", bytes(4 * len(self._trie)))
         for node, parent in enumerate(self._trie.parents):
             nearest[node] = node if heads[node] else nearest[parent]
-        retried, starts, later = list[int](), list[int](), list[int]()
+        followed = bytearray(len(calls) + 1)
+        for previous in calls.previous:
+            followed[previous] = 1
+        retried, starts = list[int](), list[int]()
+        later: tuple[list[int], ...] = ([], [], [], [])
         tried: set[int] = set()
         for position, request in enumerate(calls.requests):
-            if not any(alive[calls.ends[answer]] for answer in calls.answers(position)):
+            ends = calls.ends[calls.firsts[position] : calls.firsts[position + 1]]
+            if not any(alive[end] for end in ends) and not (ends and followed[position + 1]):
                 if inner[request] or request in tried:
                     retried.append(position)
                     continue
                 tried.add(request)
-            previous, node = calls.previous[position], nearest[request]
-            if previous and calls.answers(previous - 1):
-                self._continue(position, calls.firsts[previous - 1], starts)
-            elif not node:
-                starts.append(position)
-            elif calls.spoken[position] > self._trie.depths[node]:
-                later.append(position)
+            node, unused = nearest[request], not (followed[position + 1] or any(inner[end] for end in ends))
+            if self._asked(position):
+                later[unused].append(position)
+            elif node:
+                later[2 * (calls.spoken[position] > self._trie.depths[node]) + unused].append(position)
             else:
-                self._go_on(position, node, heads, others, starts)
-        for position in later:
-            self._go_on(position, nearest[calls.requests[position]], heads, others, starts)
+                starts.append(position)
+        for position in chain.from_iterable(later):
+            if self._asked(position):
+                self._continue(position, calls.firsts[calls.previous[position] - 1], starts)
+            else:
+                self._go_on(position, nearest[calls.requests[position]], heads, others, starts)
         return retried, sorted(starts)
+
+    def _asked(self, position: int) -> bool:
+        """Whether a call names the one that it goes on from, and that one has an answer."""
+        previous = self._calls.previous[position]
+        return bool(previous and self._calls.answers(previous - 1))
 
     def _go_on(self, position: int, node: int, heads: "array[int]", others: "array[int]", starts: list[int]) -> None:
         """Let a call go on from an answer that ends at a node: each call from the next one there."""
@@ -196,42 +210,51 @@ class Runs:
         others = array("I", bytes(4 * len(self._calls.ends)))
         for answer in range(len(self._calls.ends) - 1, -1, -1):
             end = self._calls.ends[answer]
-            others[answer], heads[end] = heads[end], answer + 1
+            if end != self._calls.requests[self._askers[answer]]:  # an answer without a message is none to go on from
+                others[answer], heads[end] = heads[end], answer + 1
         return heads, others
 
     def _continue(self, position: int, answer: int, starts: list[int]) -> None:
-        self._before[position] = answer + 1
-        if self._calls.moved[position] or self._next[answer]:
+        self._before[position], self._used[answer] = answer + 1, 1
+        if self._calls.moved[position] or self._onward(self._askers[answer]) is not None:
             self._branches[position] = 1
             starts.append(position)
         else:
             self._next[answer] = position + 1
 
     def _find(self, starts: Sequence[int], owners: "array[int]") -> None:
-        calls, sessions = self._calls, dict[int, int]()
+        """Make the runs of calls that begin one, those that others leave before these, and then those of one answer."""
+        calls, sessions, begun = self._calls, dict[int, int](), bytearray(len(self._calls))
         for position in starts:
-            session = calls.sessions[position]
-            if session and sessions.setdefault(session, position) != position:
+            begun[position], session = 1, calls.sessions[position]
+            if session and not self._before[position] and sessions.setdefault(session, position) != position:
                 self._branches[position] = 1
         counts: dict[int, int] = defaultdict(int)
         run_of = array("I", bytes(4 * len(calls)))
-        for branches in (0, 1):
-            for position in starts:
-                if self._branches[position] == branches:
-                    before = self._before[position]
-                    first = self._askers[before - 1] if before else sessions.get(calls.sessions[position], position)
-                    trunk = run_of[first] if branches else 0
-                    last = position
-                    for last in self._follow(position):
-                        run_of[last] = len(self) + 1
-                    self._keep(position, 0, calls.last(last), trunk, counts, owners)
+        waiting = sorted(starts, key=lambda start: (self._branches[start], start), reverse=True)
+        while waiting:
+            position = waiting[-1]
+            before = self._before[position]
+            first = self._askers[before - 1] if before else sessions.get(calls.sessions[position], position)
+            if before and not run_of[first]:
+                while not begun[first]:
+                    first = self._askers[self._before[first] - 1]
+                waiting.append(first)
+                continue
+            waiting.pop()
+            if run_of[position]:
+                continue
+            trunk, last = run_of[first] if self._branches[position] else 0, position
+            for last in self._follow(position):
+                run_of[last] = len(self) + 1
+            self._keep(position, 0, calls.last(last), trunk, counts, owners)
         for position in range(len(calls)):
             answers = calls.answers(position)
             if len(answers) > 1 and run_of[position]:
                 taken = self._onward(position)
                 taken = answers[0] if taken is None else taken
                 for choice, answer in enumerate(answers):
-                    if answer != taken and not self._next[answer]:
+                    if answer != taken and not self._used[answer]:
                         self._keep(position, choice + 1, calls.ends[answer], run_of[position], counts, owners)
 
     def _follow(self, first: int) -> Iterator[int]:

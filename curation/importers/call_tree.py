@@ -85,7 +85,8 @@ class CallTree:
                 calls.ends[answer] = self._trie.walk(request, messages)
             if path.id:
                 self._ids.add(path.id, position)
-                ready += [(waiting, one, position, False) for waiting, one in self._pending.pop(path.id, ())]
+                waiting = self._pending.pop(path.id, ())
+                ready += [(each, one, position, False) for each, one in waiting if not calls.placed[each]]
 
     def _start(self, path: CallPath, previous: int | None, start: int) -> int:
         """The node that a request goes on from: the end of the call before it, below its own first message."""

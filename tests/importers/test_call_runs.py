@@ -8,8 +8,11 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from curation.importers import call_logs
+from curation.importers.call_tree import CallPath, CallTree
 from curation.importers.face import Parsed
 from schemas.digests import decisions_of
 from tests.importers.reading import accepted, answer, ask, call, write
@@ -138,6 +141,20 @@ def test_without_a_session_only_what_goes_on_from_an_answer_is_a_branch(tmp_path
     }
 
 
+@pytest.mark.parametrize("session", [None, "s"])
+def test_of_two_answers_to_one_request_the_one_that_was_used_goes_on(tmp_path: Path, session: str | None) -> None:
+    lines = talk("a", "task", 2, session)[1:]
+    lost = line("lost", lines[1]["request"]["messages"], {"role": "assistant", "content": "Never seen."}, session)
+    for order in ([lines[0], lost, *lines[1:]], [*lines, lost], [lost, *lines[::-1]]):
+        trunk, branch = read(tmp_path, order)
+        assert [len(texts(trunk)), len(texts(branch))] == [7, 5]
+        assert [facts(each).get("branched_from") for each in (trunk, branch)] == [
+            None,
+            json.dumps({"message": 4, "run": session or "a-0"}, separators=(",", ":")),
+        ]
+        assert branch.trajectory.messages[-1].content == "Never seen."
+
+
 def test_twins_without_a_session_stay_apart_in_any_order(tmp_path: Path) -> None:
     """The same task tried three times with the same answers, told apart by the ids of the calls alone."""
     lines = [
@@ -167,6 +184,52 @@ def test_a_call_echoed_with_more_fields_is_the_same_call_and_keeps_them(tmp_path
     told["function"]["arguments"] = '{"n":99}'
     changed = read(tmp_path, lines)
     assert [facts(each).get("branched_from") is None for each in changed] == [True, True]
+
+
+def test_answers_without_a_message_are_gone_on_from_by_none() -> None:
+    tree = CallTree()
+    step = b"x" * 16
+    for number in range(3):
+        tree.add(CallPath([step] if number else [], [[], []], id=str(number)))
+    assert sorted(run.calls for run in tree.runs() if run.calls) == [(0,), (1,), (2,)]
+
+
+@settings(max_examples=300)
+@given(
+    calls=st.lists(
+        st.tuples(
+            st.lists(st.sampled_from("abc"), max_size=4),
+            st.lists(st.lists(st.sampled_from("abc"), max_size=2), max_size=2),
+            st.sampled_from([None, "h", "i"]),
+            st.sampled_from([None, "s", "t"]),
+            st.sampled_from([None, *"01234"]),
+            st.booleans(),
+        ),
+        max_size=9,
+    )
+)
+def test_every_call_is_a_part_of_a_run_whose_root_holds_its_own_calls(calls: list[Any]) -> None:
+    tree = CallTree()
+    for number, (asked, answers, head, session, previous, cut) in enumerate(calls):
+        told = [_steps(answer) for answer in answers]
+        first = None if head is None else _steps(head)[0]
+        tree.add(CallPath(_steps(asked), told, first, str(number), session, previous, cut, len(asked) // 2))
+    runs = tree.runs()
+    own = Counter(position for run in runs for position in {*run.calls, *run.failed})
+    assert own == Counter(range(len(calls)))
+    for number, run in enumerate(runs):
+        root = runs[run.root]
+        assert root.number == 0
+        assert root.branch is None
+        assert root.calls
+        assert (run.branch is None) == (run.root == number)
+        assert run.branch is None or run.branch.run < number
+        assert list(run.answered) == sorted(run.answered)
+        assert len({*run.before, *run.calls}) == len(run.before) + len(run.calls)
+
+
+def _steps(names: Any) -> list[bytes]:
+    return [str(name).encode() * 16 for name in names]
 
 
 def long_log(folder: Path, runs: int, turns: int) -> Path:
