@@ -1,8 +1,9 @@
 """OpenHands: ``output.jsonl`` lines ``{instance_id, history, metadata, metrics, error}``, and bare lists of events.
 
-History is a list of events, or in older files of ``[action, observation]`` pairs. The resolver's dialect holds an issue
-in place of an instance, and a ``success`` that a model judged. ``instance`` holds hidden answers (the tests that have
-to pass, the gold patch): of it only repository and commit are kept. What a run says of itself is no outcome.
+History is a list of events, or in older files of ``[action, observation]`` pairs; events of the SDK have a ``kind``.
+The resolver's dialect holds an issue in place of an instance, and a ``success`` that a model judged. ``instance`` holds
+hidden answers (the tests that have to pass, the gold patch): of it only repository and commit are kept. What a run says
+of itself is no outcome.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ from curation.importers.heads import head_value, head_values
 from curation.importers.json_value import read_value
 from curation.importers.lines import BOM, read_lines
 from curation.importers.openhands_events import HARNESS, Events, read_events
+from curation.importers.openhands_sdk_events import is_sdk_event, read_sdk_events
 from schemas.objects import tools_object
 from schemas.statements import Stop
 from schemas.trajectory import Budget, Conditions, Json, Message, Task, Trajectory, Usage
@@ -72,6 +74,7 @@ class _Llm(msgspec.Struct):
 class _Metadata(msgspec.Struct):
     agent_class: str | None = None
     llm_config: _Llm | None = None
+    llm: _Llm | None = None
     max_iterations: int | None = None
     dataset: str | None = None
 
@@ -136,6 +139,8 @@ def _is_event(value: Any) -> bool:
     """Whether a value, perhaps cut, is an action or an observation, or a pair of them."""
     if isinstance(value, list) and value:
         value = value[0]
+    if is_sdk_event(value):
+        return True
     return isinstance(value, dict) and "role" not in value and not {"action", "observation"}.isdisjoint(value)
 
 
@@ -150,7 +155,8 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
     aside = Aside(replaced=replaced)
     try:
         run = msgspec.convert({"history": record} if isinstance(record, list) else record, _Run)
-        events = read_events(run.history, aside)
+        of_sdk = any(map(is_sdk_event, run.history))
+        events = (read_sdk_events if of_sdk else read_events)(run.history, aside)
     except msgspec.ValidationError as error:
         raise RefusedError("not_a_record", str(error)) from None
     if not events.messages:
@@ -196,7 +202,7 @@ def _task(run: _Run) -> Task:
 
 def _conditions(run: _Run, events: Events, tools: str | None) -> Conditions:
     metadata = run.metadata or _Metadata()
-    llm = metadata.llm_config or _Llm()
+    llm = metadata.llm_config or metadata.llm or _Llm()
     steps = metadata.max_iterations
     agent = "/".join(filter(None, ("openhands", metadata.agent_class or events.agent_class)))
     return Conditions(
