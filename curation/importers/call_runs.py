@@ -156,7 +156,7 @@ class Runs:
         for previous in calls.previous:
             followed[previous] = 1
         retried, starts = list[int](), list[int]()
-        later: tuple[list[int], ...] = ([], [], [], [])
+        later = [array("I") for _ in range(4)]
         tried: set[int] = set()
         for position, request in enumerate(calls.requests):
             ends = calls.ends[calls.firsts[position] : calls.firsts[position + 1]]

@@ -59,11 +59,12 @@ class CallTree:
         return identity is not None and self._ids.find(identity) is not None
 
     def runs(self) -> Runs:
-        """All runs, those that are no branches first; every call is a part of at least one."""
+        """All runs, those that are no branches first; every call is a part of at least one. None is added after it."""
         for position, path in sorted(pair for waiting in self._pending.values() for pair in waiting):
             if not self._calls.placed[position]:
                 self._place(position, path, None, gap=True)
         self._pending.clear()
+        self._ids, self._alone = Names(), Names()  # only what is added asks for them
         return Runs(self._calls, self._trie)
 
     def _place(self, position: int, path: CallPath, previous: int | None, *, gap: bool) -> None:
