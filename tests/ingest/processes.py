@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from curation.store import Store
 
@@ -30,9 +30,10 @@ import sys
 from curation import ingest
 from curation.cli.main import main
 
-size = int(sys.argv.pop(1))
-assert ingest._PORTION_RECORDS > size and ingest._CHUNK_RECORDS
-ingest._PORTION_RECORDS = ingest._CHUNK_RECORDS = size
+unit, size = sys.argv.pop(1), int(sys.argv.pop(1))
+for name in (f"_PORTION_{unit}", f"_CHUNK_{unit}"):
+    assert getattr(ingest, name)
+    setattr(ingest, name, size)
 main()
 """
 
@@ -44,12 +45,16 @@ class Measured(NamedTuple):
     peak: int
 
 
-def import_measured(store: Store, *arguments: str | Path) -> Measured:
-    """Run an import to its end."""
+def import_measured(store: Store, *arguments: str | Path, portion_bytes: int = 0) -> Measured:
+    """Run an import to its end, in portions of its own or of so many bytes."""
+    curate = _in_portions("BYTES", portion_bytes) if portion_bytes else [CURATE]
     with tempfile.NamedTemporaryFile("r") as peak:
-        command = [CURATE, "import", *arguments, "--store", store.uri, "--json"]
+        command = [*curate, "import", *arguments, "--store", store.uri, "--json"]
         done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _MEASURED, peak.name, *command], capture_output=True, check=False
+            [sys.executable, "-I", "-S", "-c", _MEASURED, peak.name, *command],
+            capture_output=True,
+            check=False,
+            cwd=ROOT,
         )
         assert (done.returncode, done.stderr) == (0, b"")
         return Measured(json.loads(done.stdout), int(peak.read()))
@@ -57,7 +62,7 @@ def import_measured(store: Store, *arguments: str | Path) -> Measured:
 
 def start_import(store: Store, *arguments: str | Path, portion: int) -> "subprocess.Popen[bytes]":
     """An import in a group of processes of its own, committed in portions of so many records."""
-    command = [sys.executable, "-c", _IN_PORTIONS, str(portion), "import", *arguments, "--store", store.uri, "--json"]
+    command = [*_in_portions("RECORDS", portion), "import", *arguments, "--store", store.uri, "--json"]
     return subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
     )
@@ -91,3 +96,7 @@ def contents(store: Store) -> dict[str, list[str]]:
     """The ids of every row of every table of a store: each is the digest of what the row holds."""
     tables: Sequence[str] = ("objects", "sightings", "annotations", "verifications", "findings", "trajectories")
     return {table: store.sql(f"SELECT id FROM {table} ORDER BY id")["id"].to_pylist() for table in tables}
+
+
+def _in_portions(unit: Literal["RECORDS", "BYTES"], size: int) -> list[str]:
+    return [sys.executable, "-c", _IN_PORTIONS, unit, str(size)]
