@@ -90,8 +90,14 @@ def path_of(call: ModelCall) -> CallPath:
         call.session,
         call.previous,
         call.cut,
-        max((at for at, message in enumerate(call.messages, 1) if message.get("role") == "assistant"), default=0),
+        spoken_in(call.messages),
     )
+
+
+def spoken_in(messages: Sequence[Mapping[str, Any]]) -> int:
+    """How many messages there are up to the last that the model wrote."""
+    last = (at for at in range(len(messages), 0, -1) if messages[at - 1].get("role") == "assistant")
+    return next(last, 0)
 
 
 def seen(message: Mapping[str, Any]) -> bytes:

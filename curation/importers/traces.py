@@ -14,7 +14,7 @@ from curation.importers.call_runs import Run
 from curation.importers.call_tree import CallPath, CallTree
 from curation.importers.face import Item, Parsed, RefusedError, Slice
 from curation.importers.gathered import Piece, Place, gather, read_pieces, take_apart
-from curation.importers.model_calls import ModelCall, Who, calls_in, path_of, read_run, seen
+from curation.importers.model_calls import ModelCall, Who, calls_in, path_of, read_run, seen, spoken_in
 from schemas import canonical
 from schemas.trajectory import Task
 
@@ -177,7 +177,7 @@ def _path(call: ModelCall, digests: dict[int, bytes]) -> CallPath:
         if (digest := digests.get(id(message))) is None:
             digest = digests[id(message)] = seen(message)
         request.append(digest)
-    return path_of(call._replace(messages=[]))._replace(request=request)
+    return path_of(call._replace(messages=[]))._replace(request=request, spoken=spoken_in(call.messages))
 
 
 class _Tools:
