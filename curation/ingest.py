@@ -127,15 +127,16 @@ def ingest(store: Store, sources: Sources, options: IngestOptions, readers: Read
     with _uncollected():
         for first in read:
             with store.batch() as batch:
-                _enter(store, batch, _portion(first, read, whole=options.revise), options, tally)
+                entered = _enter(store, batch, _portion(first, read, whole=options.revise), options, tally)
                 store.write(batch)
+                tally.accept(entry for entry in entered if batch.has("trajectories", entry.id))
     return tally.result(sum(source.path.stat().st_size for source in sources.files), sources.passed_over)
 
 
 def _enter(
     store: Store, batch: Batch, portion: Iterable[tuple[Chunk, Prepared]], options: IngestOptions, tally: Tally
-) -> None:
-    """Put what is new of a portion into a batch, and count it."""
+) -> list[Entry]:
+    """Put what is new of a portion into a batch, and count it; the entries whose records are new."""
     gate = Gate(store, batch, rename=options.reading.run is not None, revise=options.revise)
     erasures = Erasures(store, batch, readmit=options.readmit)
     admitted: list[Prepared] = []
@@ -150,6 +151,7 @@ def _enter(
     for entries, prepared in zip(judged, admitted, strict=True):
         batch.add_rows("sightings", record_batch("sightings", [_sighting(entry) for entry in entries]))
         tally.count(entries, prepared)
+    return [entry for entries in judged for entry in entries if entry.entered]
 
 
 def _raw(name: str, piece: Slice) -> Row:

@@ -1,7 +1,7 @@
 """What an import did, counted while it reads."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import pyarrow as pa
@@ -83,7 +83,7 @@ class Tally:
         self._losses = Losses()
 
     def count(self, entries: Sequence[Entry], prepared: Prepared) -> None:
-        """Count a chunk with its entries as they were judged."""
+        """Count a chunk with its entries as they were judged, but for what is accepted."""
         for entry in entries:
             self._count_entry(entry)
         self._losses.add(prepared.losses)
@@ -91,6 +91,11 @@ class Tally:
         self._tasks.append(pc.utf8_slice_codeunits(prepared.rows["task_key"].take(attempts), 0, _DIGITS))
         if len(self._tasks) > _LOTS:
             self._tasks = [self._distinct_tasks()]
+
+    def accept(self, entries: Iterable[Entry]) -> None:
+        """Count entries whose records this import brought; another process may have been first with some."""
+        for entry in entries:
+            self._formats[_format(entry)].accepted += 1
 
     def result(self, size: int, passed_over: dict[str, str]) -> IngestResult:
         """All that was counted, of logs of so many bytes."""
@@ -123,13 +128,12 @@ class Tally:
         return pc.unique(pa.chunked_array(self._tasks, pa.string()))
 
     def _count_entry(self, entry: Entry) -> None:
-        name = entry.log.importer.partition("@")[0]
+        name = _format(entry)
         counts = self._formats.setdefault(name, FormatCount(self._why[name]))
         if entry.log != self._log:
             self._log = entry.log
             counts.files += 1
         counts.read += 1
-        counts.accepted += entry.entered
         self._side_lines.add(entry.side_line)
         self._warnings.update(entry.warnings)
         if entry.code is not None:
@@ -144,3 +148,7 @@ class Tally:
                 at = item.places[0] if item.places else ""
                 line = SecretLine(entry.log.name, entry.place, item.kind, item.digest, item.times, at)
                 self._secret_places.append(line)
+
+
+def _format(entry: Entry) -> str:
+    return entry.log.importer.partition("@")[0]

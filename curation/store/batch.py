@@ -100,6 +100,10 @@ class Batch:
         """The ids of a table's rows in this batch."""
         return self._ids[table]
 
+    def leave_out(self, table: str, identities: set[str]) -> None:
+        """Take rows for what is stored already."""
+        self._ids[table] -= identities
+
     def finish(self) -> dict[str, list[StagedFile]]:
         """Write out what is left and return the staged files of each table."""
         for table in TABLES:

@@ -137,7 +137,8 @@ class Store:
     def write(self, batch: Batch) -> dict[str, int]:
         """Commit a batch, one table after the other, referenced tables first; how many rows of each were new.
 
-        Rows whose id is there already are left out, also when another process writes the same ones meanwhile. Raises
+        Rows whose id is there already are left out, also when another process writes the same ones meanwhile: what the
+        batch has afterwards is what it brought. Raises
         StoreError, before anything is committed, where the store is torn; and, before any trajectory is visible, where
         another process has meanwhile stored other bytes for an attempt of this batch, or erased what it is about.
 
@@ -205,7 +206,6 @@ class Store:
     def _put(self, table: str, staged: list[StagedFile], batch: Batch) -> int:
         if not staged and not batch.erasing:
             return 0
-        ids = batch.ids(table)
         looked: set[str] = set()
         for _ in files.attempts():
             seen, torn = self._settled(table)
@@ -214,9 +214,9 @@ class Store:
             with self._unless_moved(table, seen):
                 if table == "trajectories":
                     self._refuse_rivals(seen, batch.attempts)
-                if known := self._known(table, seen, ids, looked):
+                if known := self._known(table, seen, batch.ids(table), looked):
                     staged = self._without(table, staged, known)
-                    ids = ids - known
+                    batch.leave_out(table, known)
                 looked.update(files.data_files(seen))
                 erased = clearing.read_erased(self.uri)
                 self._refuse_erased(table, staged, erased)

@@ -123,10 +123,14 @@ def test_eight_processes_read_overlapping_files_into_one_row_an_id(tmp_path: Pat
     files = [write(tmp_path / f"{part}.jsonl", lines[part * 2 : part * 2 + 16]) for part in range(8)]
     script = (
         "import sys; from pathlib import Path; from curation.store import Store;"
-        "from tests.ingest.logs import import_file; import_file(Store.open(sys.argv[1]), Path(sys.argv[2]))"
+        "from tests.ingest.logs import import_file;"
+        "print(import_file(Store.open(sys.argv[1]), Path(sys.argv[2])).accepted)"
     )
-    readers = [subprocess.Popen([sys.executable, "-c", script, store.uri, str(file)], cwd=ROOT) for file in files]
-    assert [reader.wait() for reader in readers] == [0] * 8
+    command = [sys.executable, "-c", script, store.uri]
+    readers = [subprocess.Popen([*command, str(file)], cwd=ROOT, stdout=subprocess.PIPE, text=True) for file in files]
+    said = [reader.communicate()[0] for reader in readers]
+    assert [reader.returncode for reader in readers] == [0] * 8
+    assert sum(map(int, said)) == 30, "each record was brought by one of them"
 
     opened = Store.open(store.uri)
     assert len(attempts(opened)) == 30
