@@ -1,5 +1,6 @@
 """The formats that can be read. A new one is one module beside this and one line here."""
 
+from codecs import getincrementaldecoder
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,12 @@ from curation.importers import (
 )
 from curation.importers.face import Importer
 from curation.importers.heads import head_value
+from curation.importers.lines import BOM
+from schemas import canonical
 
 HEAD_BYTES = 1 << 18
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")  # gzip, zip, bzip2, xz, zstd
+_OTHER_UNICODE = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 
 _MODULES = (
     agentdojo,
@@ -100,11 +104,37 @@ def _way_out(head: bytes) -> str:
         return "it holds tau2 tasks, no runs: import the results of a run"
     if b'"model_patch"' in head and b'"instance_id"' in head:
         return "it holds predictions, no runs: import the runs that they were made in"
-    if head.lstrip()[:1] in (b"[", b"{"):
-        return (
-            "it is JSON: write chats as one object a line, each with its `messages`, or name the format with --format"
-        )
-    return "name it with --format"
+    text = head.removeprefix(BOM).strip()
+    if not text:
+        return "it is empty" if not head else "it holds nothing but white space"
+    if head.startswith(_OTHER_UNICODE):
+        return "it is UTF-16 or UTF-32: write it as UTF-8 first"
+    if text[:1] not in (b"[", b"{"):
+        return f"it {'begins like no JSON' if _is_text(head) else 'is not UTF-8'}; name it with --format"
+    if fault := _fault(text, cut=len(head) == HEAD_BYTES):
+        return f"it begins like JSON that cannot be read: {fault}; mend it, or name the format with --format"
+    return "it is JSON: write chats as one object a line, each with its `messages`, or name the format with --format"
+
+
+def _fault(text: bytes, *, cut: bool) -> str:
+    """Why the JSON door would refuse what a file begins with, be it one value or lines; "" where it would not."""
+    try:
+        canonical.parse(text)
+    except canonical.UnreadableError as error:
+        line, end, _ = text.partition(b"\n")
+        if error.code == "trailing_text" and end and not (first := _fault(line, cut=False)).startswith("truncated"):
+            return first
+        return "" if cut and error.code == "truncated" else str(error)
+    return ""
+
+
+def _is_text(head: bytes) -> bool:
+    """Whether bytes that may end in the middle of a letter are UTF-8."""
+    try:
+        getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _keys(value: Any) -> set[str]:

@@ -46,10 +46,13 @@ def read_pieces(path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Slice]:
     with path.open("rb") as file:
         head = file.read(_HEAD).removeprefix(BOM).lstrip()
     line, end, rest = head.partition(b"\n")
-    if not end or _is_whole(line):
-        lines = not head.startswith(b"[") or (bool(rest.strip()) and _is_whole(line))
+    fault = _fault(line)
+    whole = fault not in ("truncated", "not_json")
+    if not end or whole:
+        lines = not head.startswith(b"[") or (bool(rest.strip()) and whole)
         return (read_lines if lines else read_list)(path, limit)
-    return (read_list if head.startswith(b"[") else read_value if _is_cut(line) else read_lines)(path, limit)
+    cut = fault == "truncated" and isinstance(head_value(line), dict)
+    return (read_list if head.startswith(b"[") else read_value if cut else read_lines)(path, limit)
 
 
 def gather(path: Path, places: Sequence[Place], about: Any, limit: int = MAX_RECORD_BYTES) -> Slice:
@@ -84,13 +87,10 @@ def keep_bytes(data: bytes) -> tuple[Any, int]:
     return data, 0
 
 
-def _is_whole(line: bytes) -> bool:
+def _fault(line: bytes) -> str:
+    """The code that a line would be refused with; "" where it is a value."""
     try:
         canonical.parse(line)
     except canonical.UnreadableError as error:
-        return error.code not in ("truncated", "not_json")
-    return True
-
-
-def _is_cut(line: bytes) -> bool:
-    return isinstance(head_value(line), dict)
+        return error.code
+    return ""

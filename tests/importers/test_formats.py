@@ -9,7 +9,9 @@ import pytest
 from curation.errors import UsageError
 from curation.importers import formats
 from curation.importers.face import Parsed, Rejected
+from curation.ingest import IngestOptions, find_sources, ingest
 from tests.importers.reading import ask, call, chat
+from tests.ingest.logs import new_store
 
 
 def detected(folder: Path, data: bytes) -> str:
@@ -46,12 +48,82 @@ def test_agentdojo_is_known_by_what_it_holds_however_it_is_laid_out(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"\x00\xff", b"hello", b"[]", b"{}", b'{"messages":["x"]}', b"[" * 100_000, b'[{"task_id":1}]']
+    ("data", "reason"),
+    [
+        (b"", "it is empty"),
+        (b"\xef\xbb\xbf \r\n\n", "it holds nothing but white space"),
+        (b"\x00\xff", "it is not UTF-8; name it with --format"),
+        (json.dumps(chat()).encode("utf-16"), "it is UTF-16 or UTF-32: write it as UTF-8 first"),
+        (b"hello", "it begins like no JSON; name it with --format"),
+        (b"[]", "it is JSON: write chats as .* with --format"),
+        (b"{}\n{}\n", "it is JSON: write chats as .* with --format"),
+        (b'{"messages":["x"]}', "it is JSON: write chats as .* with --format"),
+        (b'[{"task_id":1}]', "it is JSON: write chats as .* with --format"),
+        (b'{"a":"' + b"x" * formats.HEAD_BYTES, "it is JSON: write chats as .* with --format"),
+        (b"[" * 100_000, "cannot be read: too_deep: .* limit is 200 levels; mend it"),
+        (b'{"n":' + b"9" * 5000 + b"}\n{}\n", "cannot be read: number_out_of_range: .*; mend it"),
+        (b'{"n":"\xe9"}', "cannot be read: bad_utf8: .*; mend it"),
+        (b'{"n":1} x', "cannot be read: trailing_text: .*; mend it"),
+        (b'{"n":1', "cannot be read: truncated: .*; mend it"),
+        (b'{"n":"\\ud800"}', "it is JSON: write chats as .* with --format"),
+    ],
 )
-def test_what_no_format_knows_is_refused_with_the_formats_there_are(tmp_path: Path, data: bytes) -> None:
+def test_what_no_format_knows_is_refused_with_the_formats_there_are_and_the_reason(
+    tmp_path: Path, data: bytes, reason: str
+) -> None:
     known = re.escape(", ".join(formats.IMPORTERS))
-    with pytest.raises(UsageError, match=rf"a\.log: not a log of a known format \({known}\).*--format"):
+    with pytest.raises(UsageError, match=rf"a\.log: not a log of a known format \({known}\); .*{reason}"):
         detected(tmp_path, data)
+
+
+FAULTS = [
+    (b"[" * 500 + b"]" * 500, "too_deep"),
+    (b'{"a":' * 300 + b"1" + b"}" * 300, "too_deep"),
+    (b"9" * 5000, "number_out_of_range"),
+    (b'"a\xffb"', "bad_utf8"),
+    (b'"a\tb"', "not_json"),
+    (b'"C:\\dir"', "not_json"),
+    (b'"a\\ud800b"', ""),
+]
+
+
+@pytest.mark.parametrize(("value", "code"), FAULTS)
+@pytest.mark.parametrize(
+    ("log", "name"),
+    [
+        (b'{"more": %b, "messages": [{"role": "user", "content": "x"}]}', "openai-chat"),
+        (b'{"schema_version": "ATIF-v1.5",\n "more": %b,\n "steps": []}', "atif"),
+        (b'[{"more": [%b],\n "task_id": 1, "reward": 1.0,\n "traj": []}]', "tau-bench"),
+        (b'{"type": "summary", "more": {"a": %b}, "summary": "x", "leafUuid": "u"}\n', "claude-code"),
+        (b'{"trace_id": "t", "id": "r", "run_type": "llm", "dotted_order": "x",\n"more": %b}', "langsmith"),
+    ],
+)
+def test_a_first_record_that_cannot_be_read_is_of_its_format_and_refused_with_its_code(
+    tmp_path: Path, log: bytes, name: str, value: bytes, code: str
+) -> None:
+    data = log.replace(b"%b", value)
+    assert detected(tmp_path, data) == name
+    items = list(formats.find(name).read(tmp_path / "a.log"))
+    assert items
+    codes = {item.code for item in items if isinstance(item, Rejected)}
+    assert code in codes or not code
+    assert not code or not any(isinstance(item, Parsed) for item in items)
+
+
+@pytest.mark.parametrize(("value", "code"), FAULTS)
+def test_a_line_that_cannot_be_read_is_counted_wherever_it_stands_in_a_folder(
+    tmp_path: Path, value: bytes, code: str
+) -> None:
+    good, bad = json.dumps(chat()).encode(), b'{"id": "b", "more": %b, "messages": [{"role": "user", "content": "x"}]}'
+    bad = bad.replace(b"%b", value)
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for name, parts in {"alone": [bad], "first": [bad, good], "last": [good, bad]}.items():
+        (logs / name).write_bytes(b"\n".join(parts) + b"\n")
+    result = ingest(new_store(tmp_path), find_sources([logs], "auto"), IngestOptions())
+    assert not result.passed_over
+    assert result.read == 5
+    assert (result.quarantined, result.reasons) == ((3, {code: 3}) if code else (0, {}))
 
 
 def test_a_format_is_found_by_name() -> None:
