@@ -1,7 +1,7 @@
 """Which attempts enter the store: one live record for an attempt, one attempt for a log line, however often read."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import cast
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ from curation.errors import UsageError
 from curation.importers.face import Fact
 from curation.prepared import Entry, Prepared, source_of
 from curation.store import Batch, Store
-from curation.store.supersede import superseding
+from curation.store.supersede import Elsewhere, superseding
 from schemas.statements import Annotation, Result, Statement, Verification
 from schemas.trajectory import Author
 
@@ -20,11 +20,12 @@ Place = tuple[str, int]
 class Gate:
     """Decides which attempts enter, from what the store and this batch hold already.
 
-    ``rename`` says that what is read are other tries, ``revise`` that known tries are read better.
+    ``rename`` says that what is read are other tries, ``revise`` that known tries are read better. ``logs`` are the
+    digests of the files that were read so far, of which parts may be stored already.
     """
 
-    def __init__(self, store: Store, batch: Batch, *, rename: bool, revise: bool) -> None:
-        self._store, self._batch = store, batch
+    def __init__(self, store: Store, batch: Batch, logs: Set[str], *, rename: bool, revise: bool) -> None:
+        self._store, self._batch, self._logs = store, batch, logs
         self._rename, self._revise = rename, revise
         self._live: dict[str, str] = {}
         self._readings: dict[str, dict[str, set[Place]]] = defaultdict(lambda: defaultdict(set))
@@ -34,17 +35,18 @@ class Gate:
 
     def judge(self, chunks: Sequence[Prepared]) -> list[list[Entry]]:
         """Let the new attempts of these chunks into the batch; their entries, with a code where one is refused."""
-        known = self._look_up([entry for prepared in chunks for entry in prepared.entries if entry.code is None])
+        entries = [entry for prepared in chunks for entry in prepared.entries if entry.code is None]
+        known, elsewhere = self._look_up(entries), self._told_elsewhere(entries)
         judged: list[list[Entry]] = []
         statements: list[Statement] = []
         for prepared in chunks:
-            entries = [self._judge(entry, known, statements) for entry in prepared.entries]
-            entering = pa.array([entry.row for entry in entries if entry.entered], pa.int64())
+            of_chunk = [self._judge(entry, known, statements) for entry in prepared.entries]
+            entering = pa.array([entry.row for entry in of_chunk if entry.entered], pa.int64())
             self._batch.add_rows("trajectories", prepared.rows.take(entering))
             for item in prepared.objects:
                 self._batch.add_object(item)
-            judged.append(entries)
-        for statement in superseding(self._store, statements):
+            judged.append(of_chunk)
+        for statement in superseding(self._store, statements, elsewhere):
             self._batch.add_statement(statement)
         return judged
 
@@ -127,6 +129,25 @@ class Gate:
         for raw, part, identity, file, place in zip(*(column.to_pylist() for column in raws.columns), strict=True):
             self._readings[source_of(raw, part)][identity].add((file, place))
         return known | set(rows["id"].to_pylist())
+
+    def _told_elsewhere(self, entries: Sequence[Entry]) -> Elsewhere:
+        """Which of their records other parts of the same logs tell of: those before these entries, and any."""
+        if self._store.is_empty("sightings"):
+            return Elsewhere()
+        first: dict[str, int] = {}
+        for entry in entries:
+            first[entry.log.file] = min(entry.place, first.get(entry.log.file, entry.place))
+        here = {(entry.log.file, entry.place) for entry in entries}
+        seen = self._store.sql(
+            "SELECT trajectory, file, place FROM sightings "
+            "WHERE trajectory IN (SELECT unnest(?)) AND file IN (SELECT unnest(?))",
+            [[entry.id for entry in entries], sorted(self._logs)],
+        )
+        others = [
+            row for row in zip(*(column.to_pylist() for column in seen.columns), strict=True) if row[1:] not in here
+        ]
+        before = {record for record, file, place in others if file not in first or place < first[file]}
+        return Elsewhere(before, {record for record, _, _ in others})
 
 
 def statement_of(identity: str, fact: Fact) -> Statement:

@@ -27,9 +27,9 @@ from schemas.canonical import digest
 from schemas.objects import Object, Sighting
 
 _CHUNK_RECORDS = 1_000
-_CHUNK_BYTES = 8 * 2**20
+_CHUNK_BYTES = 4 * 2**20
 _PORTION_RECORDS = 25_000
-_PORTION_BYTES = 128 * 2**20
+_PORTION_BYTES = 32 * 2**20
 
 
 class Source(NamedTuple):
@@ -124,20 +124,28 @@ def ingest(store: Store, sources: Sources, options: IngestOptions, readers: Read
     """
     tally = Tally({source.importer.name: source.why for source in reversed(sources.files)}, options.reading.side)
     read = (readers or Readers()).map(prepare, _chunks(sources.files, options))
+    logs: set[str] = set()
     with _uncollected():
         for first in read:
             with store.batch() as batch:
-                entered = _enter(store, batch, _portion(first, read, whole=options.revise), options, tally)
+                entered = _enter(store, batch, _portion(first, read, whole=options.revise), logs, options, tally)
                 store.write(batch)
                 tally.accept(entry for entry in entered if batch.has("trajectories", entry.id))
     return tally.result(sum(source.path.stat().st_size for source in sources.files), sources.passed_over)
 
 
 def _enter(
-    store: Store, batch: Batch, portion: Iterable[tuple[Chunk, Prepared]], options: IngestOptions, tally: Tally
+    store: Store,
+    batch: Batch,
+    portion: Iterable[tuple[Chunk, Prepared]],
+    logs: set[str],
+    options: IngestOptions,
+    tally: Tally,
 ) -> list[Entry]:
-    """Put what is new of a portion into a batch, and count it; the entries whose records are new."""
-    gate = Gate(store, batch, rename=options.reading.run is not None, revise=options.revise)
+    """Put what is new of a portion into a batch, and count it; the entries whose records are new.
+
+    ``logs`` are the digests of the files read so far; those of the portion are added.
+    """
     erasures = Erasures(store, batch, readmit=options.readmit)
     admitted: list[Prepared] = []
     for chunk, read in portion:
@@ -146,6 +154,8 @@ def _enter(
         rows = [_raw(name, piece) for name, piece in raws.items() if name not in withheld]
         batch.add_rows("objects", record_batch("objects", rows))
         admitted.append(prepared)
+        logs.update(stretch.log.file for stretch in chunk.stretches)
+    gate = Gate(store, batch, logs, rename=options.reading.run is not None, revise=options.revise)
     judged = gate.judge(admitted)
     gate.finish()
     for entries, prepared in zip(judged, admitted, strict=True):

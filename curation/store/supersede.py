@@ -1,7 +1,8 @@
 """How a later statement takes the place of an earlier one by the same author about the same thing."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
+from typing import NamedTuple
 
 import msgspec
 
@@ -11,13 +12,26 @@ from schemas.canonical import encode
 from schemas.statements import Statement, Verification
 
 
-def superseding(store: Store, statements: Iterable[Statement]) -> list[Statement]:
+class Elsewhere(NamedTuple):
+    """The records that other parts of the same logs tell of too: parts that are stored already, and any at all."""
+
+    before: Set[str] = frozenset()
+    anywhere: Set[str] = frozenset()
+
+
+NOWHERE = Elsewhere()
+
+
+def superseding(store: Store, statements: Iterable[Statement], elsewhere: Elsewhere = NOWHERE) -> list[Statement]:
     """The statements that have to be written so that these hold: those of a slot that already holds are left out.
 
     A slot (what is said, and by whom) is replaced as a whole: where its standing statements are not exactly these,
     every new one names every standing one as superseded, and what somebody else had withdrawn that slot's earlier ones
     with. What an environment could not tell (a call not run, an answer that cannot be compared) never takes the place
     of what one did tell.
+
+    Of a record that is told of ``elsewhere`` these are not all that its logs say: they stand beside what was said of it
+    before, and where they say a part of what stands, that stands.
     """
     statements = list(statements)
     if all(store.is_empty(table) for table in {statement_table(statement) for statement in statements}):
@@ -29,7 +43,12 @@ def superseding(store: Store, statements: Iterable[Statement]) -> list[Statement
     news: list[Statement] = []
     for place, contents in wanted.items():
         held = standing.get(place, {})
-        if held.keys() != contents.keys() and not _is_blank(contents.values(), held):
+        trajectory = next(iter(contents.values())).trajectory
+        if trajectory in elsewhere.before:
+            news.extend(statement for content, statement in contents.items() if content not in held)
+        elif trajectory in elsewhere.anywhere and contents.keys() <= held.keys():
+            continue
+        elif held.keys() != contents.keys() and not _is_blank(contents.values(), held):
             replaced = tuple(sorted({*held.values(), *withdrawals.get(place, ())}))
             news.extend(msgspec.structs.replace(statement, supersedes=replaced) for statement in contents.values())
     return news

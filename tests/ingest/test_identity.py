@@ -99,7 +99,7 @@ def test_a_new_version_of_a_rule_takes_the_place_of_the_old_one(tmp_path: Path, 
     def enter(store: Store, *readings: Prepared) -> list[dict[str, Any]]:
         for reading in readings:
             with store.batch() as batch:
-                Gate(store, batch, rename=False, revise=False).judge([reading])
+                Gate(store, batch, set(), rename=False, revise=False).judge([reading])
                 store.write(batch)
         return attempts(store)
 

@@ -77,6 +77,19 @@ def test_a_killed_import_is_whole_and_is_completed_by_the_same_import(tmp_path: 
     assert check(killed.uri).problems == []
 
 
+def test_a_log_that_contradicts_itself_far_apart_leaves_its_outcome_unknown(tmp_path: Path) -> None:
+    between = [run(f"run-{number}") for number in range(2 * PORTION)]
+    log = write(tmp_path / "log.jsonl", [run("a", outcome=True), *between, run("a", outcome=False)])
+    store = new_store(tmp_path)
+    held = []
+    for _ in range(2):
+        assert finish(start_import(store, log, portion=PORTION)) == 0
+        (row,) = [row for row in attempts(Store.open(store.uri)) if row["run"] == "a"]
+        assert row["outcome"] == "unknown"
+        held.append(contents(Store.open(store.uri)))
+    assert held[0] == held[1]
+
+
 def test_a_killed_revision_leaves_the_store_as_before_or_as_after(tmp_path: Path) -> None:
     log = write(tmp_path / "log.jsonl", lines())
     better = write(tmp_path / "better.jsonl", lines("Better read."))
