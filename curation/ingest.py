@@ -147,21 +147,25 @@ def _enter(
     ``logs`` are the digests of the files read so far; those of the portion are added.
     """
     erasures = Erasures(store, batch, readmit=options.readmit)
-    admitted: list[Prepared] = []
-    for chunk, read in portion:
-        prepared, withheld = erasures.screen(read)
-        raws = dict(zip(prepared.raws, chunk.slices, strict=True))
-        rows = [_raw(name, piece) for name, piece in raws.items() if name not in withheld]
-        batch.add_rows("objects", record_batch("objects", rows))
-        admitted.append(prepared)
-        logs.update(stretch.log.file for stretch in chunk.stretches)
     gate = Gate(store, batch, logs, rename=options.reading.run is not None, revise=options.revise)
-    judged = gate.judge(admitted)
+    entered: list[Entry] = []
+    # What is stored is looked up once for all; where nothing is, each chunk is judged while others are read.
+    lots = ([one] for one in portion) if store.is_empty("trajectories") else [portion]
+    for lot in lots:
+        admitted: list[Prepared] = []
+        for chunk, read in lot:
+            prepared, withheld = erasures.screen(read)
+            raws = dict(zip(prepared.raws, chunk.slices, strict=True))
+            rows = [_raw(name, piece) for name, piece in raws.items() if name not in withheld]
+            batch.add_rows("objects", record_batch("objects", rows))
+            logs.update(stretch.log.file for stretch in chunk.stretches)
+            admitted.append(prepared)
+        for entries, prepared in zip(gate.judge(admitted), admitted, strict=True):
+            batch.add_rows("sightings", record_batch("sightings", [_sighting(entry) for entry in entries]))
+            tally.count(entries, prepared)
+            entered.extend(entry for entry in entries if entry.entered)
     gate.finish()
-    for entries, prepared in zip(judged, admitted, strict=True):
-        batch.add_rows("sightings", record_batch("sightings", [_sighting(entry) for entry in entries]))
-        tally.count(entries, prepared)
-    return [entry for entries in judged for entry in entries if entry.entered]
+    return entered
 
 
 def _raw(name: str, piece: Slice) -> Row:

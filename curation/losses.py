@@ -1,6 +1,6 @@
 """What reading a log could not keep as it was, or had to find out: counted in the records as they are read."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import pairwise
 
@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from curation.clocks import CLOCKS, read_clocks
 from curation.importers.face import Item, Parsed
-from schemas.trajectory import Json, Message
+from schemas.trajectory import Json, ToolCall
 
 OUT_OF_ORDER = "clocks_out_of_order"
 
@@ -43,24 +43,28 @@ class Losses(msgspec.Struct):
         """Count what is lost of one item."""
         if not isinstance(item, Parsed):
             if item.code == "truncated":
-                _add(self.truncated, ("items",))
+                _add(self.truncated, "items")
             return
-        messages = item.trajectory.messages
+        named: list[str] = []
         unmodelled = set(_keys(item.trajectory.extra))
-        for message in messages:
-            extra = _keys(message.extra)
-            unmodelled.update(f"messages.{key}" for key in extra)
-            if "truncated" in extra and bytes(extra["truncated"]) == b"true":
-                _add(self.truncated, ("answers",))
-            self._count_message(message)
-        _add(self.extra, unmodelled)
-        named = [call.id for message in messages for call in message.tool_calls if call.id]
+        for message in item.trajectory.messages:
+            if message.extra is not UNSET:
+                unmodelled.update(self._count_extra(message.extra))
+            if message.role == "tool":
+                _add(self.links, message.answers.by if message.answers else "none")
+            if message.hidden is not None:
+                _add(self.hidden, message.hidden)
+            if isinstance(message.content, tuple):
+                _add(self.references, *(part.type for part in message.content if part.sha256 is not None))
+            if message.tool_calls:
+                named.extend(self._count_calls(message.tool_calls))
+        _add(self.extra, *unmodelled)
         if repeated := len(named) - len(set(named)):
-            _add(self.ids, ("repeated",), repeated)
-        _add(self.records, item.warnings)
+            _add(self.ids, "repeated", times=repeated)
+        _add(self.records, *item.warnings)
         times = next((fact.value for fact in item.facts if fact.field == CLOCKS and fact.by == "log"), None)
         if isinstance(times, str) and _is_disordered(times):
-            _add(self.records, (OUT_OF_ORDER,))
+            _add(self.records, OUT_OF_ORDER)
 
     def add(self, other: "Losses") -> None:
         """Count what is lost of other items too."""
@@ -77,21 +81,25 @@ class Losses(msgspec.Struct):
         """The same with the most frequent of each alone, for a person."""
         return Losses(**{name: _first(getattr(self, name)) for name in self.__struct_fields__})
 
-    def _count_message(self, message: Message) -> None:
-        if message.role == "tool":
-            _add(self.links, (message.answers.by if message.answers else "none",))
-        if message.hidden is not None:
-            _add(self.hidden, (message.hidden,))
-        if isinstance(message.content, tuple):
-            _add(self.references, (part.type for part in message.content if part.sha256 is not None))
-        for call in message.tool_calls:
-            if not call.id:
-                _add(self.ids, ("absent" if call.id is None else "empty",))
+    def _count_extra(self, extra: Json) -> Iterator[str]:
+        """Names of what is kept of a message."""
+        for key, value in _keys(extra).items():
+            yield f"messages.{key}"
+            if key == "truncated" and bytes(value) == b"true":
+                _add(self.truncated, "answers")
+
+    def _count_calls(self, calls: Iterable[ToolCall]) -> Iterator[str]:
+        """The ids of the calls that have one."""
+        for call in calls:
+            if call.id:
+                yield call.id
+            else:
+                _add(self.ids, "absent" if call.id is None else "empty")
             if call.parse_error is not None:
-                _add(self.arguments, (call.parse_error,))
+                _add(self.arguments, call.parse_error)
 
 
-def _add(counts: Counts, names: Iterable[str], times: int = 1) -> None:
+def _add(counts: Counts, *names: str, times: int = 1) -> None:
     for name in names:
         counts[name] = counts.get(name, 0) + times
 
