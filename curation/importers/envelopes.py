@@ -39,7 +39,6 @@ _WRAPPINGS = (  # the first that holds something is what was sent
     "events",
 )
 _BODIES = frozenset(("messages", "input", "choices", "output", "role", "type"))  # no wrapping has these
-_DEPTH = 6  # wrappings and JSON texts around a body
 _PARAMETERS = ("model_parameters", "modelParameters", "optional_params")
 _ABOUT = frozenset(
     ("metadata", "properties", "meta", "requester_metadata", "request_properties", "headers", "request_headers")
@@ -128,8 +127,11 @@ def are_messages(value: Any) -> bool:
 
 
 def unwrap(value: Any) -> Any:
-    """What was sent, out of what is wrapped around it and of JSON text."""
-    for _ in range(_DEPTH):
+    """What was sent, out of what is wrapped around it and of JSON text, however often.
+
+    Each text inside a text doubles the marks around all that it holds, so that a line has room for few.
+    """
+    while True:
         if isinstance(value, str) and value[:1] in ("{", "["):
             try:
                 value, _ = canonical.parse(value.encode())
@@ -142,8 +144,7 @@ def unwrap(value: Any) -> Any:
                 return value
             value = inner
         else:
-            break
-    return value
+            return value
 
 
 def session_of(about: Iterable[Mapping[str, Any]]) -> str | None:

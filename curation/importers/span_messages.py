@@ -84,7 +84,7 @@ def flattened_message(entry: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("tool_call_id", "name"):
         if isinstance(message.get(key), str):
             made[key] = message[key]
-    return made
+    return made | _said_below(message) | _said_below(entry)
 
 
 def _call(part: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,7 +97,12 @@ def _call(part: Mapping[str, Any]) -> dict[str, Any]:
         if function.get(key) is not None:
             known["arguments"] = function[key]
             break
-    return {"id": _id(part), "type": "function", "function": known}
+    return {"id": _id(part), "type": "function", "function": known, **_said_below(part), **_said_below(function)}
+
+
+def _said_below(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What flattened keys say below a plain value of an object, which then is kept beside it."""
+    return {key: value for key, value in entry.items() if "." in key or not key}
 
 
 def _answer(part: Mapping[str, Any]) -> dict[str, Any]:

@@ -88,18 +88,42 @@ def listed(value: Any) -> list[Any]:
 
 
 def _tree(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Dotted names as objects in objects; what lies below a value that is no object is left out."""
+    """Dotted names as objects in objects. What is said below a plain value stands beside it under the dotted rest of
+    its name, but where that value is one of a list: there both are in an object, the value under no name.
+    """
     tree: dict[str, Any] = {}
     for name, value in pairs:
         *path, last = name.split(".", MAX_LEVELS)
         place: Any = tree
-        for step in path:
-            place = place.setdefault(step, {})
-            if not isinstance(place, dict):
-                break
+        for depth, step in enumerate(path):
+            inner = place.get(step)
+            if inner is None:
+                inner = place[step] = {}
+            elif not isinstance(inner, dict):
+                if not _is_number(step):
+                    place[".".join([*path[depth:], last])] = value
+                    break
+                inner = place[step] = {"": inner}
+            place = inner
         else:
-            place[last] = value
+            _put(place, last, value)
     return tree
+
+
+def _put(place: dict[str, Any], name: str, value: Any) -> None:
+    """Put a value beside what was said below it before."""
+    below = place.get(name)
+    if value is None and below is not None:
+        return
+    if not isinstance(below, dict):
+        place[name] = value
+    elif isinstance(value, dict):
+        place[name] = {**value, **below}
+    elif _is_number(name):
+        below[""] = value
+    else:
+        place[name] = value
+        place.update((f"{name}.{key}", inner) for key, inner in below.items())
 
 
 def _listed(tree: Any, depth: int = 0) -> Any:

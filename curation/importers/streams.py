@@ -50,6 +50,14 @@ class _Calls(dict[int, dict[str, Any]]):
     """Calls by their index in the message."""
 
 
+class _List(list[Any]):
+    """A list that deltas go on with; no event holds it."""
+
+
+class _Object(dict[str, Any]):
+    """An object that deltas go on with; no event holds it."""
+
+
 def read_stream(value: Any) -> Streamed | None:
     """The response that a stream was: text of server-sent events, or a list of them; None for what is no stream."""
     events, whole = _events(value)
@@ -146,10 +154,9 @@ def _extend(place: dict[str, Any], delta: Any) -> None:
                 for call in value:
                     _extend(_call_of(calls, call), call)
             case list():
-                place[key] = [*known, *value] if type(known) is list else value
+                _list_in(place, key).extend(value)
             case dict():
-                place[key] = dict(known) if type(known) is dict else {}
-                _extend(place[key], value)
+                _extend(_object_in(place, key), value)
             case None:
                 continue
             case _ if key != "index":
@@ -182,20 +189,19 @@ def _blocks(events: list[dict[str, Any]]) -> Streamed:
                 if key is not None and isinstance(piece, str):
                     _grow(blocks.setdefault(index, {}), key, piece)
                 elif "citation" in delta:
-                    block = blocks.setdefault(index, {})
-                    block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+                    _list_in(blocks.setdefault(index, {}), "citations").append(delta["citation"])
             case {"type": "message_delta", **rest}:
                 told, usage = rest.get("delta"), rest.get("usage")
                 made |= told if isinstance(told, dict) else {}
                 if isinstance(usage, dict):
-                    spent: Any = made.get("usage")
                     more = {key: value for key, value in usage.items() if value is not None}
-                    made["usage"] = spent | more if isinstance(spent, dict) else more
+                    _object_in(made, "usage").update(more)
             case {"type": "message_stop"}:
                 ended = True
             case {"type": "error"}:
                 made["error"] = event.get("error", event)
     ended = begun and (ended or bool(made.get("stop_reason"))) and "error" not in made
+    made = _joined(made)
     content = [_block(block) for _, block in sorted(blocks.items())]
     if content or ended:
         made["content"] = content
@@ -240,13 +246,31 @@ def _add_delta(item: dict[str, Any], kind: str, event: dict[str, Any]) -> None:
         _grow(item, key, event["delta"])
     elif kind in _PARTS:
         key, number, part, text = _PARTS[kind]
-        parts = item[key] = list(item[key]) if isinstance(item.get(key), list) else []
+        parts = _list_in(item, key)
         index = event.get(number)
         if not isinstance(index, int) or not 0 <= index < len(parts):
             parts.append({"type": part})
             index = len(parts) - 1
         if isinstance(parts[index], dict):
+            if not isinstance(parts[index], _Object):
+                parts[index] = _Object(parts[index])
             _grow(parts[index], text, event["delta"])
+
+
+def _list_in(place: dict[str, Any], key: str) -> list[Any]:
+    """The list under a key, to be gone on with."""
+    known = place.get(key)
+    if not isinstance(known, _List):
+        known = place[key] = _List(known if type(known) is list else ())
+    return known
+
+
+def _object_in(place: dict[str, Any], key: str) -> dict[str, Any]:
+    """The object under a key, to be gone on with."""
+    known = place.get(key)
+    if not isinstance(known, _Object):
+        known = place[key] = _Object(known if type(known) is dict else ())
+    return known
 
 
 def _grow(place: dict[str, Any], key: str, piece: str) -> None:

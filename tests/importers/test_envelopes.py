@@ -37,6 +37,17 @@ def test_proxies_wrap_calls_in_their_own_ways(tmp_path: Path, wrap: Any) -> None
     assert call_logs.sniff((tmp_path / "list.json").read_bytes())
 
 
+@pytest.mark.parametrize("layers", [1, 7, 40])
+def test_a_body_is_found_in_however_many_wrappings(tmp_path: Path, layers: int) -> None:
+    lines = run_lines("A", 0)
+    straight = read(tmp_path, lines)
+    for each in lines:
+        for name in ("request", "response"):
+            for layer in range(layers):
+                each[name] = {"body": json.dumps(each[name]) if layer % 10 == 1 else each[name]}
+    assert [parsed.trajectory for parsed in read(tmp_path, lines)] == [parsed.trajectory for parsed in straight]
+
+
 def sent(entry: dict[str, Any]) -> str:
     """The response of a line as the text of the stream that it was."""
     choice = entry["response"]["choices"][0]

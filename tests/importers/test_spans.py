@@ -9,6 +9,7 @@ import pytest
 from curation.errors import UsageError
 from curation.importers import formats, openinference, otel_genai
 from curation.importers.face import Importer, Item, Parsed, Rejected
+from curation.losses import Losses
 from schemas.digests import decisions_of
 from tests.importers.reading import accepted, calls
 from tests.ingest.logs import import_file, new_store
@@ -297,6 +298,30 @@ def test_openinference_keys_keep_the_text_of_arguments(tmp_path: Path) -> None:
     assert calls(trajectory)[0].parse_error is not None
     assert trajectory.attempt is not None
     assert trajectory.attempt.run == "s1"
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_what_flattened_keys_say_below_a_plain_value_is_kept_and_counted(tmp_path: Path, turn: int) -> None:
+    made = "llm.output_messages.0.message.tool_calls.0.tool_call"
+    told = {
+        **message(0, role="user", content="How many A17?"),
+        "llm.input_messages.0.message.content.language": "en",
+        "llm.input_messages.1": "a note",
+        **message(1, role="user", content="Hurry."),
+        "llm.output_messages.0.message.role": "assistant",
+        f"{made}.function.name": "get_stock",
+        f"{made}.function.name.first": "get",
+    }
+    told = {"openinference.span.kind": "LLM", **dict(list(told.items())[::turn])}
+    (item,) = read(tmp_path, lines([span(1, "ChatCompletion", told)]), openinference.IMPORTER)
+    first, second, last = accepted(item).trajectory.messages
+    assert [first.content, second.content, last.tool_calls[0].name] == ["How many A17?", "Hurry.", "get_stock"]
+    extras = [json.loads(bytes(each.extra)) for each in (first, second, last)]  # type: ignore[arg-type]
+    named = {"arguments_form": "absent", "name.first": "get"}
+    assert extras == [{"content.language": "en"}, {"": "a note"}, {"tool_calls": {"0": named}}]
+    losses = Losses()
+    losses.count(item)
+    assert losses.extra == {"messages.content.language": 1, "messages.": 1, "messages.tool_calls": 1}
 
 
 REAL = "openinference/js/packages/openinference-"

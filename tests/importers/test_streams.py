@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from curation.importers.streams import read_stream
+from schemas import canonical
 from tests.importers.provider_streams import as_text, block_events, chat_chunks, response_events
 
 ARGUMENTS = '{"sku" :  "A\\u00e917 \u2028 é\U0001f9a6",\n "n": 1.0}'
@@ -209,3 +210,52 @@ def test_deltas_of_a_wrong_shape_raise_nothing(delta: Any) -> None:
         events.insert(at, {"choices": [7, {"index": [], "delta": delta}, {"delta": delta}]})
         events.insert(at, {"choices": [{"index": 0, "delta": delta}]})
         assert read_stream(events) is not None
+
+
+MANY = 100_000
+
+
+def test_a_long_stream_of_parts_is_put_together_and_none_of_its_events_changes() -> None:
+    """So many that a copy of what there is for each of them would not end."""
+    parts = [{"type": "reasoning.text", "text": str(number)} for number in range(MANY)]
+    deltas = [{"reasoning_details": [part], "audio": {str(at): "x"}} for at, part in enumerate(parts)]
+    chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    written = json.dumps(chunks)
+    streamed = read_stream(chunks)
+    assert streamed is not None
+    message = streamed.response["choices"][0]["message"]
+    assert message["reasoning_details"] == parts
+    assert len(message["audio"]) == MANY
+    assert json.dumps(chunks) == written
+
+
+def test_a_long_stream_of_citations_and_counts_is_put_together() -> None:
+    cited = [{"type": "citations_delta", "citation": {"cited_text": str(number)}} for number in range(MANY)]
+    events: list[dict[str, Any]] = [{"type": "message_start", "message": {"usage": {"input_tokens": 1}}}]
+    events.append({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "So."}})
+    events += [{"type": "content_block_delta", "index": 0, "delta": delta} for delta in cited]
+    events += [{"type": "message_delta", "usage": {f"n{number}": number}} for number in range(MANY)]
+    written = json.dumps(events)
+    streamed = read_stream(events)
+    assert streamed is not None
+    (block,) = streamed.response["content"]
+    assert block["citations"] == [delta["citation"] for delta in cited]
+    assert len(canonical.encode(streamed.response["usage"])) > MANY
+    assert streamed.response["usage"]["input_tokens"] == 1
+    assert json.dumps(events) == written
+
+
+def test_a_long_stream_of_items_is_put_together() -> None:
+    events = [
+        {
+            "type": "response.output_text.delta",
+            "output_index": 0,
+            "content_index": number // 2,
+            "delta": f"{number % 2}",
+        }
+        for number in range(MANY)
+    ]
+    streamed = read_stream(events)
+    assert streamed is not None
+    (item,) = streamed.response["output"]
+    assert item["content"] == [{"type": "output_text", "text": "01"}] * (MANY // 2)
