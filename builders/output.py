@@ -16,6 +16,7 @@ import msgspec
 
 from builders.card import columns_of, render_card
 from curation.errors import CurationError, UsageError
+from curation.masking import masked
 from schemas.rows import RESERVED
 from schemas.selection import Kind
 
@@ -160,7 +161,7 @@ def mark_erased(folder: Path, rows: Mapping[tuple[str, str], Sequence[str]], *, 
 
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False, sort_keys=True)
+    text = json.dumps(masked(dict(document)), indent=2, ensure_ascii=False, allow_nan=False, sort_keys=True)
     path.write_text(text + "\n", encoding="utf-8")
 
 

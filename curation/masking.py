@@ -2,17 +2,26 @@
 
 Each value that is known as a secret anywhere in a store is masked wherever it stands, also where nothing tells what it
 is, so that a password which one call names is not readable in the request before it. What is stored stays as it is.
+
+What a person is shown of a store, and why a record was refused, is masked by what it holds itself (``masked``).
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from curation.errors import UsageError
-from curation.secrets import KINDS, SHOWN_DIGITS, Secret, find, may_hold
-from curation.store import Store
+from curation.secrets import KINDS, MAX_KEY_CHARACTERS, SHOWN_DIGITS, Secret, find, may_hold
+from schemas.trajectory import Trajectory, decode
+
+if TYPE_CHECKING:
+    from curation.store import Store
+
+_Shown = TypeVar("_Shown")
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 _ROWS = 2_000
 _LONG = 16  # characters from which on a value is not a part of a word by chance
@@ -66,7 +75,7 @@ class Mask:
         return bool(self._allowed) and secret.digest.startswith(self._allowed)
 
 
-def read_mask(store: Store, allowed: Sequence[str] = ()) -> Mask:
+def read_mask(store: "Store", allowed: Sequence[str] = ()) -> Mask:
     """A mask that knows the secrets in all records of a store.
 
     ``allowed`` are digests of secrets, or their first eight digits and more. Raises UsageError for what is none.
@@ -85,6 +94,42 @@ def read_mask(store: Store, allowed: Sequence[str] = ()) -> Mask:
     return Mask(dict(sorted(known.items())), allowed)
 
 
+_ALONE = Mask({})
+
+
+def masked(value: _Shown) -> _Shown:
+    """A text, or a JSON value, with the secrets masked that it gives away itself; the same object where it has none."""
+    if isinstance(value, str) and not may_hold(value):
+        return value
+    try:
+        return _ALONE.apply(value)  # type: ignore[no-any-return]
+    except UnicodeEncodeError:  # a name that is no text, of a file perhaps
+        readable = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+        return _ALONE.apply(json.loads(readable))  # type: ignore[no-any-return]
+
+
+def masked_struct(struct: _Struct) -> _Struct:
+    """A struct of JSON values with the secrets masked that it gives away itself."""
+    plain = msgspec.to_builtins(struct, str_keys=True)
+    shown = masked(plain)
+    return struct if shown is plain else msgspec.convert(shown, type(struct), str_keys=True)
+
+
+def masked_record(record: Trajectory) -> Trajectory:
+    """A record with the secrets masked that it gives away itself, in whichever of its messages."""
+    text = msgspec.json.encode(record).decode()
+    if not may_hold(text):
+        return record
+    plain = msgspec.json.decode(text)
+    shown = _ALONE.apply(plain)
+    return record if shown is plain else decode(msgspec.json.encode(shown))
+
+
+def masked_start(text: str, limit: int) -> str:
+    """The first characters of a text, none of them of a secret that is cut off there."""
+    return masked(text[: limit + MAX_KEY_CHARACTERS])[:limit]
+
+
 def masked_in(text: str) -> set[tuple[str, str]]:
     """The secrets that are masked in a text: kind and first digits of the digest of each."""
     return set(_SHOWN.findall(text)) if "<secret:" in text else set()
@@ -99,7 +144,7 @@ def _masked(value: Any, pattern: re.Pattern[str], forms: Mapping[str, str]) -> A
                 pattern.sub(lambda found: forms[found[0]], key): _masked(item, pattern, forms)
                 for key, item in value.items()
             }
-        case list():
+        case list() | tuple():
             return [_masked(item, pattern, forms) for item in value]
         case msgspec.Raw():
             return msgspec.Raw(msgspec.json.encode(_masked(msgspec.json.decode(value), pattern, forms)))

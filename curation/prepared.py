@@ -12,6 +12,7 @@ from curation.importers.face import MAX_RECORD_BYTES, Fact, Item, Parsed, Slice
 from curation.importers.formats import find
 from curation.importers.side_file import SideFile
 from curation.losses import Losses
+from curation.masking import masked
 from curation.store.tables import Row, record_batch, trajectory_row
 from schemas.canonical import digest, encode
 from schemas.digests import attempt_id
@@ -62,7 +63,7 @@ class Chunk(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What is to be known of a record to let it in: its names and facts, or why it is no attempt.
+    """What is to be known of a record to let it in: its names and facts, or why it is no attempt, without secrets.
 
     ``place`` and ``offset`` are where it stands in its log, ``raw`` is the digest of its slice and ``part`` its name
     there. ``row`` is its position in the rows of its chunk, ``side_line`` the line of the side file that is about it,
@@ -138,7 +139,7 @@ def _entries(
         losses.count(item)
         entry = Entry(log, item.place, item.offset, raw, item.part)
         if not isinstance(item, Parsed):
-            yield entry._replace(code=item.code, detail=item.detail)
+            yield entry._replace(code=item.code, detail=masked(item.detail))
             continue
         side_line = None if side is None else side.find(item, log.name)
         if side is not None:
@@ -154,7 +155,7 @@ def _entries(
             row=len(rows),
             known_by=known_by,
             facts=(*item.facts, *exposing(row["record"])),
-            warnings=item.warnings,
+            warnings=tuple(map(masked, item.warnings)),
             side_line=side_line,
         )
         rows.append(row)

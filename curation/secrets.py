@@ -42,6 +42,7 @@ _SHAPES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = tuple(
         ("npm_token", "npm_", r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])"),
         ("pypi_token", "pypi-", r"pypi-[\w-]{50,512}"),
         ("sendgrid_key", "SG.", r"SG\.[\w-]{16,64}\.[\w-]{16,64}"),
+        ("twilio_key", "SK", r"SK[0-9a-f]{32}(?![A-Za-z0-9])"),
     )
 )
 KINDS = tuple(sorted({CREDENTIAL, PRIVATE_KEY, *(kind for kind, _, _ in _SHAPES)}))
@@ -62,6 +63,20 @@ _NAMES_OF_PASSWORDS = _NAMES[:3]
 _KIND_OF_KEY = re.compile(r"(?:api|access|secret|private|account)[_-]?\Z")
 _BEARER = re.compile(r"\bbearer\s{1,4}([A-Za-z0-9._~+/=-]{16,4096})", re.IGNORECASE | re.ASCII)
 _ADDRESS = re.compile(r"""://[^\s/:@"'<>]{0,128}:([^\s/@"'<>]{3,256})@[A-Za-z0-9\[]""")
+# A model's key that says whose it is: no word of a sentence begins like that, so that it need not be random.
+_MARKED = re.compile(r"sk-(?:proj|svcacct|admin|or-v1|ant-[a-z]{3,8}\d\d)-(?=[\w-]{20})")
+# A secret of AWS looks like any Base64: only a name before it, or its access key, tells what it is.
+_AFTER_ACCESS_KEY = re.compile(
+    r"""(?:AKIA|ASIA)[A-Z0-9]{16}["'\\\s,;:|]{1,8}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])""", re.ASCII
+)
+_COMMANDS = ("mysql", "mariadb", "sshpass", "curl")
+_IN_COMMAND = re.compile(
+    r"(?:\b(?:mysql|mysqladmin|mysqldump|mariadb|mariadb-dump) [^\n;|&]{0,200}?(?<= )-p"
+    r"|\bsshpass {1,4}-p {0,4}"
+    r"|\bcurl [^\n;|&]{0,200}?(?<= )(?:-u {0,4}|--user[ =]{1,4})[\"'\\]{0,2}[^\s:\"'\\]{1,64}:)"
+    r"[\"'\\]{0,2}(?P<value>[^\s\"'\\;|&]{4,128})",
+    re.ASCII,
+)
 _KEY_MARK = re.compile(r"-----(BEGIN|END) (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 
 _LINE_BREAK = re.compile(r"\\{1,4}[nr]|\s")
@@ -84,7 +99,8 @@ _RANDOM = re.compile(r"[\w+/=.~:-]{1,4096}", re.ASCII)
 _CODE = re.compile(r"[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}", re.ASCII)
 
 
-_MARKS = ("://", "-----BEGIN", *(word for _, words, _ in _SHAPES for word in words))
+_TWILIO = re.compile(r"SK[0-9a-f]{32}")
+_MARKS = ("://", "-----BEGIN", *_COMMANDS, *(word for _, words, _ in _SHAPES for word in words if word != "SK"))
 _WORDS = ("passw", "passphrase", "secret", "key", "token", "authorization", "credential", "bearer")
 _SMALL = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
@@ -116,6 +132,8 @@ def may_hold(text: str) -> bool:
     for mark in _MARKS:
         if mark in text:
             return True
+    if "SK" in text and _TWILIO.search(text):
+        return True
     folded = text.lower()
     return any(word in folded for word in _WORDS)
 
@@ -144,7 +162,7 @@ def find_in_text(text: str) -> Iterator[Secret]:
     for kind, words, pattern in _SHAPES:
         if any(word in text for word in words):
             for found in pattern.finditer(text):
-                if kind != "model_api_key" or _is_random(found[0]):
+                if kind != "model_api_key" or _is_model_key(found[0]):
                     yield Secret(kind, found[0])
     if "-----BEGIN" in text:
         yield from _private_keys(text)
@@ -163,9 +181,14 @@ def _in_string(place: str, name: str, text: str) -> Iterator[Secret]:
 
 
 def _given_away(text: str) -> Iterator[str]:
-    """Values that an address, a scheme or a name in the text says to be secret."""
+    """Values that an address, a scheme, a command or a name in the text says to be secret."""
     if "://" in text:
         yield from (found[1] for found in _ADDRESS.finditer(text) if not _STAND_IN.fullmatch(found[1]))
+    if "AKIA" in text or "ASIA" in text:
+        yield from (found[1] for found in _AFTER_ACCESS_KEY.finditer(text) if _is_random(found[1]))
+    if any(word in text for word in _COMMANDS):
+        values = (found["value"] for found in _IN_COMMAND.finditer(text))
+        yield from (value for value in values if _looks(value, password=True, bare=True))
     folded = _folded(text)
     if "bearer" in folded:
         yield from (found[1] for found in _BEARER.finditer(text) if _is_random(found[1]))
@@ -240,6 +263,11 @@ def _looks(value: str, *, password: bool, bare: bool) -> bool:
     if any(character.isspace() for character in value):
         return False
     return not bare or (_is_mixed(value) and not _CODE.fullmatch(value) and "/" not in value)
+
+
+def _is_model_key(text: str) -> bool:
+    marked = _MARKED.match(text)
+    return _is_random(text) or (marked is not None and _is_mixed(text[marked.end() :]))
 
 
 def _is_random(value: str) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from curation.errors import NotFoundError
+from curation.masking import masked, masked_record
 from curation.store import Store
 from schemas.display import clean_line
 from schemas.objects import read_tools
@@ -97,8 +98,11 @@ def decided(store: Store, where: str, params: list[str], build: str | None) -> D
     )
 
 
-def view_row(store: Store, sample: str, build: str | None) -> RowView:
-    """A row by its name. Raises NotFoundError where the build has not kept it."""
+def view_row(store: Store, sample: str, build: str | None, *, as_stored: bool = False) -> RowView:
+    """A row by its name; secrets in its messages are masked, unless they are to be ``as_stored``.
+
+    Raises NotFoundError where the build has not kept it.
+    """
     behind, others = decided(store, "sample = ? AND kept", [sample], build)
     origins = store.sql(
         """SELECT DISTINCT kind, attempt, trajectory, message, coalesce(child, partner, trajectory) AS chosen
@@ -123,14 +127,15 @@ def view_row(store: Store, sample: str, build: str | None) -> RowView:
         chain.extend(f"read from {place.file}, line or item {place.place}, raw bytes {place.raw}" for place in found)
         places.extend(found)
     first = origins[0]
-    record = store.trajectory(first["chosen"])
+    stored = store.trajectory(first["chosen"])
+    record = stored if as_stored else masked_record(stored)
     target = _target(record, first["kind"], first["message"])
     return RowView(
         sample=sample,
         kind=first["kind"],
         prompt=message_lines(record, 0, target, _TEXT),
         trained=message_lines(record, target, target + 1, _TEXT),
-        rejected=_rejected(store, first, record) if first["kind"] == "preference" else [],
+        rejected=_rejected(store, first, stored, as_stored) if first["kind"] == "preference" else [],
         tools=_tools(store, first["attempt"]),
         behind=behind,
         other_builds=others,
@@ -188,7 +193,7 @@ def _why(code: str, detail: dict[str, Any] | None) -> str:
     sentence = "" if reason is None else reason.sentence
     if detail is None:
         return sentence
-    sides = [clean_line(str(detail[side]), _VALUE) for side in ("left", "right") if side in detail]
+    sides = [clean_line(masked(str(detail[side])), _VALUE) for side in ("left", "right") if side in detail]
     found = _ID.sub(lambda name: name[0][:12], ": ".join(filter(None, (detail["field"], " / ".join(sides)))))
     return f"{sentence.removesuffix('.')} ({found})."
 
@@ -202,15 +207,17 @@ def _target(record: Trajectory, kind: str, message: int) -> int:
     return next(at for at in range(message + 1, len(record.messages)) if record.messages[at].role == "assistant")
 
 
-def _rejected(store: Store, origin: dict[str, Any], chosen: Trajectory) -> list[Line]:
+def _rejected(store: Store, origin: dict[str, Any], chosen: Trajectory, as_stored: bool) -> list[Line]:
     """The wrong decision: the one that a fork of this attempt corrects, or the attempt's own."""
     fork = root = chosen.fork
     parent = None
     while root is not None:
         parent, root = root.parent, store.trajectory(root.parent).fork
+    name, message = origin["trajectory"], origin["message"]
     if fork is not None and parent == origin["trajectory"]:
-        return message_lines(store.trajectory(fork.parent), fork.branch_point, fork.branch_point + 1, _TEXT)
-    return message_lines(store.trajectory(origin["trajectory"]), origin["message"], origin["message"] + 1, _TEXT)
+        name, message = fork.parent, fork.branch_point
+    record = store.trajectory(name)
+    return message_lines(record if as_stored else masked_record(record), message, message + 1, _TEXT)
 
 
 def _tools(store: Store, attempt: str) -> list[str]:

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from curation.importers.branches import FIELD, read_branch
+from curation.masking import masked_record, masked_start
 from curation.selections import DecisionLine, Line, Place, RowView, decided, message_lines, places_of, view_row
 from curation.store import Store
 from curation.store.lookup import Named, resolve_trajectory
@@ -16,6 +17,7 @@ from schemas.trajectory import Attempt, Trajectory
 _LINE = 160
 _FACT = 500
 _PREVIEW = 2_000
+_LOOKED = 20_000  # characters of a text that is cut, so that a secret is whole where it is masked
 
 
 class FindingLine(msgspec.Struct):
@@ -125,22 +127,23 @@ class AttemptList(msgspec.Struct):
 View = TrajectoryView | RowView | BytesView
 
 
-def show(store: Store, named: Named, build: str | None = None) -> View:
+def show(store: Store, named: Named, build: str | None = None, *, as_stored: bool = False) -> View:
     """What the store knows about a resolved id; of a torn store, the bytes.
 
-    Decisions are those of ``build``, or without one, of each kind's newest. Raises NotFoundError or StoreError.
+    Decisions are those of ``build``, or without one, of each kind's newest. Texts that are cut here have their secrets
+    masked before, unless they are to be ``as_stored``. Raises NotFoundError or StoreError.
     """
     if any(store.torn.values()):
-        return _bytes_alone(store, named)
+        return _bytes_alone(store, named, as_stored)
     match named.kind:
         case "trajectory" | "attempt":
-            return _trajectory(store, resolve_trajectory(store, named.id), build)
+            return _trajectory(store, resolve_trajectory(store, named.id), build, as_stored)
         case "row":
-            return view_row(store, named.id, build)
+            return view_row(store, named.id, build, as_stored=as_stored)
         case "object":
             kind = store.sql("SELECT kind FROM objects WHERE id = ?", [named.id])["kind"][0].as_py()
             data = store.object(named.id)
-            return BytesView(named.id, kind, len(data), data[:_PREVIEW].decode("utf-8", "replace"))
+            return BytesView(named.id, kind, len(data), _preview(data, as_stored))
         case "build":
             counts = store.sql(
                 """SELECT kind, count(*) AS decisions, count(*) FILTER (kept) AS kept
@@ -160,7 +163,7 @@ def show(store: Store, named: Named, build: str | None = None) -> View:
         case kind:
             record = store.sql(f"SELECT record FROM {kind}s WHERE id = ?", [named.id])["record"][0].as_py()
             check_name(kind, named.id, record.encode())
-            return BytesView(named.id, kind, len(record.encode()), record[:_PREVIEW])
+            return BytesView(named.id, kind, len(record.encode()), _preview(record.encode(), as_stored))
 
 
 def list_attempts(store: Store, limit: int) -> AttemptList:
@@ -182,23 +185,36 @@ def list_attempts(store: Store, limit: int) -> AttemptList:
     return AttemptList(total, len(lines), lines)
 
 
-def _bytes_alone(store: Store, named: Named) -> BytesView:
+def _bytes_alone(store: Store, named: Named, as_stored: bool) -> BytesView:
     if named.kind not in ("trajectory", "object"):
         store.refuse_torn()
     data = store.object(named.id) if named.kind == "object" else encode(store.trajectory(named.id))
-    return BytesView(named.id, named.kind, len(data), data[:_PREVIEW].decode("utf-8", "replace"))
+    return BytesView(named.id, named.kind, len(data), _preview(data, as_stored))
 
 
-def _trajectory(store: Store, identity: str, build: str | None) -> TrajectoryView:
+def _preview(data: bytes, as_stored: bool) -> str:
+    return _start(data[: 4 * _LOOKED].decode("utf-8", "replace"), _PREVIEW, as_stored)
+
+
+def _start(text: str, limit: int, as_stored: bool) -> str:
+    return text[:limit] if as_stored else masked_start(text, limit)
+
+
+def _trajectory(store: Store, identity: str, build: str | None, as_stored: bool) -> TrajectoryView:
     trajectory = store.trajectory(identity)
+    if not as_stored:
+        trajectory = masked_record(trajectory)
     attempts = store.sql("SELECT * FROM attempts WHERE trajectory_id = ?", [identity]).to_pylist()
     attempt: dict[str, Any] = attempts[0] if attempts else {}
     fork = trajectory.fork
     facts = store.sql(
-        f"""SELECT field, CASE WHEN length(value) > {_FACT} THEN value[:{_FACT - 1}] || '…' ELSE value END AS value
-            FROM effective_annotations WHERE trajectory = ? ORDER BY field""",
+        f"SELECT field, value[:{_LOOKED}] AS value FROM effective_annotations WHERE trajectory = ? ORDER BY field",
         [identity],
     ).to_pylist()
+    for row in facts:
+        if row["value"] is not None:
+            value = _start(row["value"], _FACT + 1, as_stored)
+            row["value"] = value if len(value) <= _FACT else f"{value[: _FACT - 1]}…"
     selections, others = decided(store, "trajectory = ? OR child = ?", [identity, identity], build)
     repairs = {row["field"]: row["value"] for row in facts if row["field"].startswith("repair.")}
     return TrajectoryView(

@@ -7,6 +7,7 @@ import msgspec
 import polars as pl
 
 from curation.errors import UsageError
+from curation.masking import masked_struct
 from reports.attempts import DEFAULT_RULE, Queryable, find_strata, read_attempts, rule_of_build
 from reports.notes import Facts, Note, RuleFrom, notes_on
 from reports.strata import Row, Stratification, count_all, count_stratum
@@ -75,7 +76,7 @@ def selection_bias(
     reports.attempts.find_strata); None takes every declared one.
 
     Raises UsageError for a rule that is no boolean expression, an unknown stratum, or both a rule and a build;
-    NotFoundError for an unknown build.
+    NotFoundError for an unknown build. Secrets that a log uses as names, or a rule quotes, are masked.
     """
     if keep is not None and build is not None:
         raise UsageError(f"both a rule {keep!r} and a build {build!r} say what is kept; give one of them")
@@ -91,7 +92,7 @@ def selection_bias(
     undecided = attempts["kept"].null_count()
     unnamed = int((~attempts["named"]).sum())
     outside = overall.kept - funnel[-1].attempts
-    return SelectionBias(
+    report = SelectionBias(
         unit="attempt",
         rule=rule,
         rule_from=rule_from,
@@ -112,6 +113,7 @@ def selection_bias(
         strata=tables,
         notes=notes_on(Facts(rule_from, overall, tables, undecided, unnamed, outside)),
     )
+    return masked_struct(report)
 
 
 def _funnel(attempts: pl.DataFrame) -> tuple[Step, ...]:

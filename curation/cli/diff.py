@@ -26,10 +26,11 @@ def diff(
     from curation.cli.options import open_store
     from curation.cli.output import finish, open_console
     from curation.difference import compare
+    from curation.masking import masked_struct
     from curation.store.lookup import resolve_trajectory
 
     opened = open_store(store)
-    found = compare(opened, resolve_trajectory(opened, left), resolve_trajectory(opened, right))
+    found = masked_struct(compare(opened, resolve_trajectory(opened, left), resolve_trajectory(opened, right)))
     if as_json:
         finish(found, as_json=True)
     else:

@@ -101,15 +101,18 @@ def main() -> None:
 
 
 class _Cleaned:
-    """A stream to which only text passes that no terminal obeys: what is misused is quoted, a hostile file name too."""
+    """A stream to which only text passes that no terminal obeys, and no secret: what is misused is quoted, a hostile
+    file name too.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
+        from curation.masking import masked
         from schemas.display import clean
 
-        self._stream.write(clean(text))
+        self._stream.write(masked(clean(text)))
         return len(text)
 
     def __getattr__(self, name: str) -> Any:
@@ -117,9 +120,10 @@ class _Cleaned:
 
 
 def _refuse(error: Exception) -> None:
+    from curation.masking import masked
     from schemas.display import clean_line
 
-    said = clean_line(str(error))
+    said = masked(clean_line(str(error)))
     if len(said) > _LONGEST:  # the way out stands at the end
         said = f"{said[: _LONGEST // 2]} … {said[-_LONGEST // 2 :]}"
     print(f"curate: {said}", file=sys.stderr)

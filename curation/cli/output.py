@@ -16,13 +16,23 @@ _WIDTH = 100  # where no terminal says its own
 
 
 def finish(
-    result: msgspec.Struct | Mapping[str, Any], *, as_json: bool, wrong: bool = False, whole: bool = False
+    result: msgspec.Struct | Mapping[str, Any],
+    *,
+    as_json: bool,
+    wrong: bool = False,
+    whole: bool = False,
+    as_stored: bool = False,
 ) -> None:
     """Print a verb's result and end it: exit code 1 where something was found wrong, else 0.
 
-    Columns and values that say nothing are left out for a person, unless the result is to be ``whole``.
+    Columns and values that say nothing are left out for a person, unless the result is to be ``whole``. Secrets are
+    masked, in JSON too, unless it is asked for ``as_stored``.
     """
+    from curation.masking import masked
+
     plain = msgspec.to_builtins(result, str_keys=True)
+    if not as_stored:
+        plain = masked(plain)
     if as_json:
         sys.stdout.write(escape_json(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()) + "\n")
     else:

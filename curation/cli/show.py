@@ -24,6 +24,7 @@ def show(
         str | None,
         typer.Option(metavar="ID", help="Whose decisions to show, an id or a build's folder. [default: newest]"),
     ] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="As it is stored: secrets are not masked.")] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -40,10 +41,11 @@ def show(
 
     opened = open_store(store)
     if identity is None:
-        finish(list_attempts(opened, limit), as_json=as_json)
+        finish(list_attempts(opened, limit), as_json=as_json, as_stored=raw)
     else:
         chosen = None if build is None else _build(opened, build)
-        finish(view(opened, resolve(opened, identity), chosen), as_json=as_json)
+        found = view(opened, resolve(opened, identity), chosen, as_stored=raw)
+        finish(found, as_json=as_json, as_stored=raw)
 
 
 def _build(store: "Store", name: str) -> str:

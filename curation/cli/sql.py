@@ -31,7 +31,7 @@ def sql(
     table = open_store(store).sql(query)
     columns = _distinct(table.column_names)
     rows = table.rename_columns(columns).to_pylist(maps_as_pydicts="lossy")
-    finish(QueryResult(columns, rows), as_json=as_json, whole=True)
+    finish(QueryResult(columns, rows), as_json=as_json, whole=True, as_stored=True)
 
 
 def _distinct(names: Iterable[str]) -> list[str]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from curation.secrets import KINDS, Secret, find, find_in_text, may_hold
 
 HEX = "4f9a1c7be0d25386aa17c4f2b98e60d3"
+AWS = "wJ4lrXUtnFEMI/K7MDENG/bPxRfiCYq0Vz8sT1Ka"
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow1bAAKC\nAQEAx3k9\n-----END RSA PRIVATE KEY-----"
 SHAPES = {
     "AKIA" + "Q3EGRTZ4XW7LMNO2": "aws_access_key",
@@ -26,6 +27,9 @@ SHAPES = {
     "hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZ012345": "huggingface_token",
     "npm_" + HEX + "Ab12": "npm_token",
     "SG." + HEX + "." + HEX: "sendgrid_key",
+    "SK" + HEX: "twilio_key",
+    "sk-proj-" + "Ab1" * 16: "model_api_key",
+    "sk-ant-api03-" + "Zx9_" * 20 + "AA": "model_api_key",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P": "jwt",
     KEY: "private_key",
 }
@@ -60,6 +64,12 @@ def test_a_key_is_known_by_its_shape_wherever_it_stands(secret: str) -> None:
         ("postgres://app:s3cretpw@db.example:5432/x", "s3cretpw"),
         ("the password: hunter2x is old", "hunter2x"),
         ({f"sk-{HEX}": 1}, f"sk-{HEX}"),
+        ("mysql -u root -phunter2pass shop -e 'SELECT 1'", "hunter2pass"),
+        ({"cmd": "mysqldump -uroot -p'hunter2pass' shop"}, "hunter2pass"),
+        ('{"cmd": "sshpass -p hunter2pass ssh me@host"}', "hunter2pass"),
+        ("curl -s -u admin:hunter2pass https://db.example/x", "hunter2pass"),
+        (f"aws_secret_access_key = {AWS}", AWS),
+        ({"SecretAccessKey": AWS}, AWS),
     ],
 )
 def test_a_name_or_a_place_gives_a_secret_away(value: Any, secret: str) -> None:
@@ -82,11 +92,22 @@ def test_a_name_or_a_place_gives_a_secret_away(value: Any, secret: str) -> None:
         "the task-based sk-learn-like-pipeline-for-everything",
         "https://example.com:8080/a@b and git@github.com:a/b",
         "Bearer authentication is required",
+        {"blob": AWS, "note": f"is {AWS}"},
+        {"sku": "SK" + HEX[:20], "name": "TASK" + HEX, "sha": "SK" + HEX * 2},
+        "mysql -u root -p shop; mysql -P 3306 -u root; mysql -print",
+        "curl -u admin:$PASSWORD https://db.example; curl -u user:password x; mkdir -p hunter2pass",
+        "sk-proj-your-key-goes-here-please and sk-ant-api03-xxxxxxxxxxxxxxxxxxxxxxxxxxxx",
         "eyJhbGciOiJIUzI1NiJ9 alone",
     ],
 )
 def test_what_only_looks_alike_is_no_secret(value: Any) -> None:
     assert values(value) == set()
+
+
+def test_the_secret_behind_an_access_key_is_known_as_its_neighbour() -> None:
+    access = "AKIA" + "Q3EGRTZ4XW7LMNO2"
+    assert values(f"id,secret\n{access},{AWS}\n") == {access, AWS}
+    assert values(f"{access} {AWS[:30]} and {AWS}") == {access}, "a text between them is no pair"
 
 
 def test_a_secret_is_named_by_digest_and_its_value_is_in_no_words() -> None:
@@ -128,6 +149,8 @@ HOSTILE = {
     "prefixes": "sk-a1B2xox-AKIA",
     "values": "token=Ab3",
     "spaces": "password" + " " * 40,
+    "commands": "mysql -u curl -u a ",
+    "pairs": "AKIAQ3EGRTZ4XW7LMNO2, ",
 }
 
 
