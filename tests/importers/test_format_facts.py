@@ -89,3 +89,8 @@ def test_every_fact_of_every_format_is_said() -> None:
 def test_the_page_is_what_the_importers_say() -> None:
     stored = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
     assert stored == page(), "run: python -m curation.format_facts > docs/formats.md"
+
+
+def test_the_readme_names_every_format() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [name for name in formats.IMPORTERS if f"`{name}`" not in readme] == []
