@@ -88,7 +88,10 @@ WARNINGS: dict[str, Reason] = {
     "parents_unknown": Reason(
         "No line of the session names the one before it; its messages are in the order of the lines.", "None needed."
     ),
-    "repeated_lines": Reason("Lines of a session stand in it more than once; they were read once.", "None needed."),
+    "repeated_lines": Reason(
+        "Lines, calls, runs or spans stand in the log more than once; they were read once.", "None needed."
+    ),
+    "repeated_event_id": Reason("An event id stands for several events; all of them were read.", "None needed."),
     "replayed_calls": Reason(
         "After a compaction the log says again what calls were made before it; they were read once.", "None needed."
     ),

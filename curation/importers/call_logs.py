@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from curation.importers.branches import branched_from
 from curation.importers.call_runs import Branch, Run
-from curation.importers.call_tree import CallTree
+from curation.importers.call_tree import CallPath, CallTree
 from curation.importers.digest_trie import Names
 from curation.importers.exchange import is_exchange, read_exchange, read_ties
 from curation.importers.face import MAX_RECORD_BYTES, Importer, Item, Parsed, RefusedError, Rejected, Slice
@@ -47,7 +47,9 @@ class _Index(NamedTuple):
     places: "array[int]"
     lengths: "array[int]"
     offsets: "array[int]"
+    said: "array[int]"
     linked: bytearray
+    repeated: set[int]
 
     def place(self, position: int) -> Place:
         return Place(self.places[position], self.offsets[position], self.lengths[position])
@@ -63,7 +65,7 @@ def sniff(head: bytes) -> str:
 
 def slices(path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Slice]:
     """A slice for every run: its lines, in order. Lines that are no calls come first, each by itself."""
-    index = _Index(CallTree(), array("I"), array("Q"), array("Q"), bytearray())
+    index = _Index(CallTree(), array("I"), array("Q"), array("Q"), array("I"), bytearray(), set())
     nameless = Names()  # lines without an id of their call, by what they hold
     last: dict[str, str] = {}
     for piece in read_pieces(path, limit):
@@ -76,29 +78,36 @@ def slices(path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Slice]:
             place = Place(piece.place, piece.offset, len(piece.data))
             yield Slice(piece.data, piece.place, piece.offset, canonical.encode([[place], None]))
             continue
-        if call.id is None:
-            digest = blake2b(piece.data, digest_size=16).hexdigest()
-            if nameless.find(digest) is not None:
-                continue
-            nameless.add(digest, piece.place)
-        elif index.tree.knows(call.id):
+        ties = path_of(call)
+        said = blake2b(piece.data if call.id is None else canonical.encode(ties), digest_size=16).digest()
+        known = nameless.find(said.hex()) if call.id is None else index.tree.find(call.id)
+        if known is not None and index.said[known] == _number(said):
+            index.repeated.add(known)
             continue
-        _add(index, call, piece, last)
+        if call.id is None:
+            nameless.add(said.hex(), len(index.places))
+        index.said.append(_number(said))
+        _add(index, call, ties, piece, last)
     yield from _slices(path, index, limit)
 
 
-def _add(index: _Index, call: ModelCall, piece: Slice, last: dict[str, str]) -> None:
+def _number(digest: bytes) -> int:
+    """Enough of a digest to tell the calls of one id apart."""
+    return int.from_bytes(digest[:4])
+
+
+def _add(index: _Index, call: ModelCall, ties: CallPath, piece: Slice, last: dict[str, str]) -> None:
     """Put a call into the index. In a conversation that the provider keeps, it goes on from the one before it."""
     session, name = call.session, call.id
     if call.conversation and session is not None and name is not None:
-        call = call._replace(previous=call.previous or last.get(session))
+        ties = ties._replace(previous=call.previous or last.get(session))
         if call.answers:
             last[session] = name
-    index.tree.add(path_of(call))
+    index.tree.add(ties)
     index.places.append(piece.place)
     index.offsets.append(piece.offset)
     index.lengths.append(len(piece.data or b""))
-    index.linked.append(call.previous is not None)
+    index.linked.append(ties.previous is not None)
 
 
 def _slices(path: Path, index: _Index, limit: int) -> Iterator[Slice]:
@@ -127,7 +136,8 @@ def _slices(path: Path, index: _Index, limit: int) -> Iterator[Slice]:
 def _piece(path: Path, index: _Index, run: Run, wanted: Sequence[int], branch: list[Any] | None, limit: int) -> Slice:
     """The lines of a run; ``branch``: the name of its root where they do not hold it, and where the run leaves."""
     linked = [bool(index.linked[position]) for position in wanted]
-    about = {"run": run, "positions": wanted, "linked": linked, "branch": branch}
+    repeated = not index.repeated.isdisjoint(wanted)
+    about = {"run": run, "positions": wanted, "linked": linked, "branch": branch, "repeated": repeated}
     return gather(path, [index.place(position) for position in wanted], about, limit)
 
 
@@ -167,7 +177,8 @@ def _build(_: Any, data: bytes, piece: Slice, __: int) -> Parsed | list[Item]:
         part=None if run.calls else f"answer {run.choice}",
     )
     try:
-        return read_run(run, calls, who, data, piece, sum(line.replaced for line in pieces))
+        made = read_run(run, calls, who, data, piece, sum(line.replaced for line in pieces))
+        return made._replace(warnings=(*made.warnings, "repeated_lines")) if about["repeated"] else made
     except RefusedError as error:
         return [Rejected(error.code, error.detail, data, piece.place, piece.offset, who.part)]
 

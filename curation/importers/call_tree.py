@@ -54,9 +54,9 @@ class CallTree:
             return
         self._place(position, path, known, gap=False)
 
-    def knows(self, identity: str | None) -> bool:
-        """Whether a call of this id was added."""
-        return identity is not None and self._ids.find(identity) is not None
+    def find(self, identity: str) -> int | None:
+        """Which call was the first of this id."""
+        return self._ids.find(identity)
 
     def runs(self) -> Runs:
         """All runs, those that are no branches first; every call is a part of at least one. None is added after it."""

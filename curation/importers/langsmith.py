@@ -68,10 +68,10 @@ def _traces(values: Sequence[Any]) -> Iterable[Trace]:
     if any(map(is_event, values)):
         return read_sessions(values)
     runs = [run for value in values for run in read_runs(value)]
-    return [_trace(merge(members)) for members in group(runs, names_of)]
+    return [_trace(*merge(members)) for members in group(runs, names_of)]
 
 
-def _trace(runs: Sequence[dict[str, Any]]) -> Trace:
+def _trace(runs: Sequence[dict[str, Any]], repeated: int) -> Trace:
     root = runs[0]
     example = next(
         (run["reference_example_id"] for run in runs if isinstance(run.get("reference_example_id"), str)), None
@@ -87,6 +87,8 @@ def _trace(runs: Sequence[dict[str, Any]]) -> Trace:
         [str(run.get("run_type")) for run in runs],
         error=written(error) if error else None,
         task=Task() if example is None else Task("langsmith", example),
+        repeated=repeated,
+        stray=sum(run.get("run_type") is None for run in runs),
     )
 
 

@@ -1,5 +1,6 @@
 """Run trees of LangSmith: runs in any nesting, with what later updates say of them, and LangChain's messages."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from schemas.canonical import encode
 
 _ROLES = {"human": "user", "ai": "assistant", "aimessagechunk": "assistant", "system": "system", "tool": "tool"}
 _ROLES |= {"function": "function", "chat": "user", "developer": "system"}
+_NOTHING: tuple[Any, ...] = (None, {}, [])
 _THREADS = ("thread_id", "session_id", "conversation_id")
 _SAMPLING = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "stop", "tool_choice", "response_format")
 
@@ -43,16 +45,34 @@ def names_of(run: Mapping[str, Any]) -> list[str]:
     return [*([f"thread:{thread}"] if thread else []), f"trace:{run.get('trace_id')}"]
 
 
-def merge(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Runs in their order, each with what its updates say; an update may have no id, but a place in the tree."""
-    places: dict[Any, dict[str, Any]] = {}
-    for run in runs:
-        key = str(run.get("dotted_order") or run.get("id"))
-        held = places.setdefault(key, {})
-        for name, value in run.items():
-            if value not in (None, {}, []) or name not in held:
-                held[name] = value
-    return sorted(places.values(), key=lambda run: str(run.get("dotted_order") or ""))
+def merge(runs: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], int]:
+    """Runs in their order, each with what its updates say, and how many stand there again.
+
+    An update may have no id, but a place in the tree. What says something else under an id that is known is a run of
+    its own, and so is an update whose place several runs share.
+    """
+    by_id: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    by_place: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    merged: list[dict[str, Any]] = []
+    repeated = 0
+    for run in sorted(runs, key=lambda run: not run.get("id")):
+        place = str(run.get("trace_id")), str(run.get("dotted_order"))
+        known = by_id[str(run["id"])][-1:] if run.get("id") else by_place[place]
+        if len(known) != 1 or not _agree(known[0], run):
+            merged.append(dict(run))
+            by_place[place].append(merged[-1])
+            if run.get("id"):
+                by_id[str(run["id"])].append(merged[-1])
+            continue
+        repeated += run == known[0]
+        known[0].update((name, value) for name, value in run.items() if value not in _NOTHING or name not in known[0])
+    return sorted(merged, key=lambda run: str(run.get("dotted_order") or "")), repeated
+
+
+def _agree(run: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two records can be of one run: what both say of its inputs and outputs is the same."""
+    said = ((run.get(key), other.get(key)) for key in ("run_type", "inputs", "outputs"))
+    return all(one in _NOTHING or two in _NOTHING or one == two for one, two in said)
 
 
 def thread_of(run: Mapping[str, Any]) -> str | None:

@@ -117,11 +117,16 @@ class _Reader:
         self._turns: set[str] = set()
         self._by_id: dict[str, ToolCall] = {}
         self._by_event: dict[int, ToolCall] = {}
+        self._ids: set[int] = set()
         self._waiting: dict[str, ToolCall] = {}
         self._hidden: Literal["compaction"] | None = None
 
     def read(self, entry: dict[str, Any], event: _Event) -> None:
         """The message of one event, if it is one."""
+        if event.id is not None and event.id in self._ids:
+            self.aside.warnings.append("repeated_event_id")
+        elif event.id is not None:
+            self._ids.add(event.id)
         args = {key: value for key, value in entry.items() if key not in _EVENT} if event.args is None else event.args
         if event.observation is not None:
             self._observe(entry, event)
@@ -154,11 +159,12 @@ class _Reader:
 
     def _respond(self, entry: dict[str, Any], event: _Event, metadata: _Metadata, response: _Response) -> None:
         """The turn that a response is, once; a later action of it only says which call it carries out."""
-        key, call_id = response.id, metadata.tool_call_id
+        call_id, said = metadata.tool_call_id, response.choices[0].message
+        written = entry["tool_call_metadata"]["model_response"]["choices"][0]["message"]
+        key = None if response.id is None else canonical.digest(canonical.encode([response.id, written]))
         known = key is not None and key in self._turns
         if not known or (call_id is not None and call_id not in self._by_id):
-            said = response.choices[0].message
-            logged = entry["tool_call_metadata"]["model_response"]["choices"][0]["message"].get("tool_calls") or []
+            logged = written.get("tool_calls") or []
             shapes = said.tool_calls or []
             content = said.content if isinstance(said.content, str) else self._parts(said.content)
             self._decide(event, content, list(zip(logged, shapes, strict=True)), said.reasoning_content)

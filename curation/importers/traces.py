@@ -34,7 +34,8 @@ class Trace(NamedTuple):
     """What spans that belong together hold: calls of a model and executions of tools, each in their order.
 
     ``name`` is that of the conversation, else of the trace. ``kinds`` says what spans there are. ``error`` is that of
-    the whole, which its last call does not know of.
+    the whole, which its last call does not know of. ``repeated`` counts what stands there again, ``stray``
+    what tells of nothing that is in the log.
     """
 
     name: str | None
@@ -44,6 +45,8 @@ class Trace(NamedTuple):
     agent: str | None = None
     error: str | None = None
     task: Task = Task()
+    repeated: int = 0
+    stray: int = 0
 
 
 class Ties:
@@ -127,10 +130,14 @@ def read_traces(
                 ._replace(part=part)
             )
             continue
+        if trace.stray:
+            words = f"{part}: {trace.stray} updates of runs that are not in the log, or that share their place in it"
+            yield _first(whole, piece).reject("not_a_record", words)._replace(part=f"{part} updates")
         for run, made in enumerate(_runs(trace, part, rule, data, piece, replaced)):
             match made:
                 case Parsed():
-                    yield made
+                    warned = (*made.warnings, "repeated_lines") if trace.repeated else made.warnings
+                    yield made._replace(warnings=warned)
                 case RefusedError():
                     yield (
                         _first(whole, piece).reject(made.code, f"{part}: {made.detail}")._replace(part=f"{part}#{run}")
@@ -188,22 +195,27 @@ class _Tools:
         for tool in tools:
             if tool.id is not None:
                 self._named[tool.id].append(tool)
-        self._failed = {tool.id: tool.error for tool in tools if tool.id and tool.error is not None}
 
     def tell(self, run: Run, calls: dict[int, ModelCall]) -> dict[int, ModelCall]:
         """What they add to a run: marks of errors, and the answers of its last calls, which no later call repeats."""
         position = (*run.before, *run.calls)[-1]
         last = calls[position]
-        messages = [
-            {**message, "error": self._failed[str(message["tool_call_id"])]}
-            if message.get("role") == "tool" and str(message.get("tool_call_id")) in self._failed
-            else message
-            for message in last.messages
-        ]
         answers = list(last.answers)
         if answers:
             answers[run.choice] = [*answers[run.choice], *self._answers(answers[run.choice])]
-        return calls | {position: last._replace(messages=messages, answers=answers)}
+        return calls | {position: last._replace(messages=list(self._marked(last.messages)), answers=answers)}
+
+    def _marked(self, messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Messages, the answers of tools that failed with the error; of one id, each with that of its execution."""
+        told = Counter[str]()
+        for message in messages:
+            identity = str(message.get("tool_call_id"))
+            tools = self._named.get(identity) if message.get("role") == "tool" else None
+            error = None
+            if tools:
+                error = tools[min(told[identity], len(tools) - 1)].error
+                told[identity] += 1
+            yield message if error is None else {**message, "error": error}
 
     def _answers(self, answer: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         told = Counter[str]()

@@ -165,6 +165,7 @@ def test_one_call_logged_twice_is_counted_once(tmp_path: Path) -> None:
     (item,) = read(tmp_path, [lines[0], lines[0] | {"logged": "again"}, lines[1], lines[1]])
     assert item.trajectory.usage is not None
     assert item.trajectory.usage.completion_tokens == 4
+    assert item.warnings == ("repeated_lines",)
 
 
 def test_alternative_answers_are_branches(tmp_path: Path) -> None:
