@@ -65,9 +65,9 @@ class Archive:
         self._file.close()
 
     def entries(self) -> Iterator[Entry]:
-        """The members in the order of the archive's directory, the last one of each name."""
-        latest = {info.filename: info for info in self._zip.infolist()}
-        return (Entry(name, info.header_offset, info) for name, info in latest.items() if not name.endswith("/"))
+        """The members in the order of the archive's directory; of several of one name the last holds."""
+        found = (Entry(info.filename, info.header_offset, info) for info in self._zip.infolist())
+        return (entry for entry in found if not entry.name.endswith("/"))
 
     def read(self, entry: Entry, limit: int) -> bytes | None:
         """The bytes of a member, None where there are more than ``limit``. Raises ArchiveError for one that leads

@@ -58,11 +58,16 @@ def _until_samples(members: Iterable[Member]) -> Iterator[Member]:
 def _unpacked(path: Path, limit: int) -> Iterator[Slice]:
     try:
         with Archive(path) as archive:
-            entries = {entry.name: entry for entry in archive.entries()}
-            header = _archived_header(archive, entries)
-            samples = (entry for name, entry in entries.items() if name.startswith("samples/"))
+            entries = list(archive.entries())
+            last = {entry.name: entry for entry in entries}
+            header = _archived_header(archive, last)
+            samples = (entry for entry in entries if entry.name.startswith("samples/"))
             for place, entry in enumerate(samples, 1):
-                yield _unpack(archive, entry, limit, place, header)
+                if last[entry.name] is entry:
+                    yield _unpack(archive, entry, limit, place, header)
+                else:
+                    words = f"{entry.name!r} stands in the archive again, and the last one holds"
+                    yield Slice(b"", place, entry.offset, _refusal("repeated_id", words))
     except ArchiveError as error:
         yield Slice(b"", 1, 0, _refusal("unsafe_archive", str(error)))
 

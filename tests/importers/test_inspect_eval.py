@@ -470,6 +470,19 @@ def test_an_archive_that_is_still_written_has_its_journal_alone(tmp_path: Path) 
     assert (facts(second)["stop"], outcome(second)[0]) == ("unknown", "unknown")
 
 
+def test_of_two_members_of_one_name_the_last_holds_and_the_other_is_refused(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "log.eval", members(sample(uuid="old"), sample(id="s2")))
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("samples/s1_epoch_1.json", json.dumps(sample(uuid="new")))
+    old, other, new = IMPORTER.read(path)
+    assert isinstance(old, Rejected)
+    assert (old.code, old.detail) == (
+        "repeated_id",
+        "'samples/s1_epoch_1.json' stands in the archive again, and the last one holds",
+    )
+    assert [accepted(item).trajectory.attempt for item in (other, new)] == [Attempt("U1", 1), Attempt("new", 1)]
+
+
 def test_what_is_wrong_with_one_member_leaves_the_others(tmp_path: Path) -> None:
     held = members(sample()) | {
         "samples/../../x_epoch_1.json": b"{}",
