@@ -15,18 +15,20 @@ _AUTHOR = """from_json(record, '{"fork": {"correction": {"author": {"kind": "VAR
 class Plan(NamedTuple):
     """Records and objects that go, by kind.
 
-    ``shared`` are raw bytes that stay, with the other attempts that were read from them.
+    ``origins`` are the records that go and that a fork was made of; none for a fork that was named itself. ``shared``
+    are raw bytes that stay, with the other attempts that were read from them.
     """
 
     records: dict[str, ErasedKind]
     objects: dict[str, ErasedKind]
+    origins: dict[str, tuple[str, ...]]
     shared: dict[str, tuple[str, ...]]
 
 
 def find_plan(store: Store, records: Iterable[str], objects: Iterable[str]) -> Plan:
     """What goes with these records and objects. Raises UsageError for an object that a record which stays refers to."""
-    named = set(objects)
-    going = _family(store, set(records))
+    named, asked = set(objects), set(records)
+    going = _family(store, asked)
     candidates = named | _referred(store, going)
     staying = _in_use(store, going, candidates)
     if refused := sorted(named & staying):
@@ -37,7 +39,7 @@ def find_plan(store: Store, records: Iterable[str], objects: Iterable[str]) -> P
     kinds: dict[str, ErasedKind] = _column(
         store, "SELECT id, kind FROM objects WHERE id IN (SELECT unnest(?::VARCHAR[]))", candidates - staying
     )
-    return Plan(going, kinds, _shared(store, going, candidates & staying))
+    return Plan(going, kinds, _origins(store, going, asked), _shared(store, going, candidates & staying))
 
 
 def _family(store: Store, records: set[str]) -> dict[str, ErasedKind]:
@@ -64,6 +66,18 @@ def _family(store: Store, records: set[str]) -> dict[str, ErasedKind]:
            WHERE id IN (SELECT unnest(?::VARCHAR[])) ORDER BY attempt_id IS NULL, id""",
         rows["id"].to_pylist(),
     )
+
+
+def _origins(store: Store, going: Iterable[str], asked: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The parent of every fork that goes but was not asked for, and the attempt its correction is from, if they go."""
+    rows = store.sql(
+        f"""SELECT id, list_sort([name FOR name IN [parent, CASE {_AUTHOR}.kind WHEN 'sibling' THEN {_AUTHOR}.name END]
+                IF list_contains($1::VARCHAR[], name)]) AS origins
+            FROM trajectories WHERE parent IS NOT NULL
+                AND id IN (SELECT unnest($1::VARCHAR[])) AND id NOT IN (SELECT unnest($2::VARCHAR[]))""",
+        [sorted(going), sorted(asked)],
+    )
+    return {row["id"]: tuple(row["origins"]) for row in rows.to_pylist()}
 
 
 def _referred(store: Store, going: Iterable[str]) -> set[str]:

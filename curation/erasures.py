@@ -24,6 +24,17 @@ class _Standing(NamedTuple):
     kind: str
 
 
+def barred_forks(store: Store) -> frozenset[str]:
+    """The forks that were erased by their own names: they are not made again, whatever proposes them."""
+    if store.is_empty("tombstones"):
+        return frozenset()
+    rows = store.sql(
+        f"""SELECT erased FROM tombstones WHERE kind = 'fork' AND {STANDING}
+            AND json_extract(record, '$.of') IS NULL"""
+    )
+    return frozenset(rows["erased"].to_pylist())
+
+
 class Erasures:
     """The tombstones of a store, before which every record that is read must pass.
 

@@ -4,7 +4,8 @@ CurationError
 ├── UsageError      what the user asked for cannot be done as asked
 ├── NotFoundError   nothing has that id, or several things do
 └── StoreError      the store's bytes are not what their names say
-    └── MovedError  a data file is gone since the store was opened
+    ├── MovedError  a data file is gone since the store was opened
+    └── ErasedError what was to be written is about what is erased
 """
 
 
@@ -26,3 +27,7 @@ class StoreError(CurationError):
 
 class MovedError(StoreError):
     """A data file is gone that was there when the store was opened, as where another process erases."""
+
+
+class ErasedError(StoreError):
+    """What was to be written is about what is erased, as where another process erases."""

@@ -159,7 +159,8 @@ def _bury(store: Store, batch: Batch, plan: Plan, author: Author, reason: str) -
     attempts = _attempts_as_counted(store, plan)
     for identity, kind in kinds.items():
         earlier = tuple(lifted.get(identity, ()))
-        batch.add_tombstone(Tombstone(identity, kind, author, reason, attempts.get(identity), supersedes=earlier))
+        origins = plan.origins.get(identity, ())
+        batch.add_tombstone(Tombstone(identity, kind, author, reason, attempts.get(identity), origins, False, earlier))
 
 
 def _attempts_as_counted(store: Store, plan: Plan) -> dict[str, ErasedAttempt]:

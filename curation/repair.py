@@ -5,7 +5,7 @@ annotation ``repair.<message>.<kind>`` of the trajectory, so that nothing is lef
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from curation.diagnosis.diagnose import diagnose
@@ -88,6 +88,7 @@ def repair(
     checkpoints: Checkpoints | None = None,
     siblings: Siblings | None = None,
     revised: bool = False,
+    barred: Container[str] = (),
 ) -> Repaired:
     """Fork a trajectory at every decision with a confirmed finding, earliest first, whatever the outcome.
 
@@ -95,6 +96,7 @@ def repair(
     this trajectory that were handed in; where there are some for a decision, no rule proposes for it, and where no rule
     does, one of its ``siblings``. A person's is also a finding. ``checkpoints`` defaults to the start state alone. The
     worlds are processes of one environment, at least two. ``revised``: a better reading of the same attempt is stored.
+    ``barred``: the forks that must not be made again.
     """
     findings, proposals = tuple(findings), tuple(proposals)
     given: dict[int, list[Proposal]] = {}
@@ -113,7 +115,8 @@ def repair(
             refusal = Refusal("environment_fault" if environmental else "no_proposal")
             results.extend(Result(message, kind, refusal=refusal) for kind in KINDS)
         for proposal in chosen:
-            results.extend(fork_both(case, proposal, worlds, blobs, checkpoints=checkpoints, revised=revised))
+            both = fork_both(case, proposal, worlds, blobs, checkpoints=checkpoints, revised=revised, barred=barred)
+            results.extend(both)
     statements = (*objections(case, findings, proposals), *statements_of(case, results, worlds[0].spec))
     return Repaired(len(wrong), proposed, tuple(results), statements)
 
@@ -126,6 +129,7 @@ def fork_both(
     *,
     checkpoints: Checkpoints | None = None,
     revised: bool = False,
+    barred: Container[str] = (),
 ) -> tuple[Result, Result]:
     """The clean fork and the recovery of one proposal. The recovery has to leave nothing of the mistake behind."""
     spec = worlds[0].spec
@@ -141,7 +145,8 @@ def fork_both(
         remains = refuse_effect(made[1], recovery.fork, clean.fork)
         if remains is not None:
             recovery = recovery._replace(fork=None, refusal=remains)
-    return clean._replace(proposal=proposal), recovery._replace(proposal=proposal)
+    clean, recovery = (_unless_barred(result, barred)._replace(proposal=proposal) for result in (clean, recovery))
+    return clean, recovery
 
 
 def confirmed(findings: Iterable[Finding]) -> list[Finding]:
@@ -177,6 +182,12 @@ def statements_of(case: Case, results: Iterable[Result], spec: EnvSpec) -> Itera
             undone = set(corrected_decisions(fork.trajectory)[:-1])
             yield from (finding for finding in diagnosis.findings if finding.message not in undone)
     yield from said.values()
+
+
+def _unless_barred(result: Result, barred: Container[str]) -> Result:
+    if result.fork is None or result.fork.id not in barred:
+        return result
+    return result._replace(fork=None, refusal=Refusal("erased", result.fork.id))
 
 
 def _by_rule(case: Case, findings: Iterable[Finding]) -> list[Proposal]:

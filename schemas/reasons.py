@@ -175,6 +175,7 @@ REPAIR: dict[str, Reason] = {
     "no_call": Reason("The deviation is no call whose answer an environment gave.", "None: there is nothing to swap."),
     "same_call": Reason("The proposed call is the wrong call itself.", "Propose another call."),
     "parent_revised": Reason("A better reading of the same attempt is stored.", "Repair the revised record."),
+    "erased": Reason("This very fork was erased by its name (`curate forget`).", "None: it is not made again."),
     "contradicted_record": Reason(
         "An answer in the record is not the real answer of its call.", "None: the record cannot be trusted."
     ),
@@ -229,6 +230,7 @@ REPAIR: dict[str, Reason] = {
 CONTINUATION: dict[str, Reason] = {
     "final": Reason("The policy ended with a text and nobody speaks for the user.", "Name one with --user."),
     "silent": Reason("The policy said nothing more.", "None needed."),
+    "erased": Reason("This very fork was erased by its name (`curate forget`).", "None: it is not made again."),
     "user_ended": Reason("Whoever speaks for the user said nothing more.", "None needed."),
     "budget": Reason("A limit of the parent's budget is reached.", "None: a fork gets no larger one."),
     "budget_unknown": Reason(

@@ -42,7 +42,9 @@ class ErasedAttempt(Record, frozen=True):
 class Tombstone(Record, frozen=True):
     """That the bytes of a digest were erased, or, where ``lifted``, that they may come back.
 
-    ``attempt`` is there for the live record of an attempt. A tombstone that a later one ``supersedes`` stands no more.
+    ``attempt`` is there for the live record of an attempt. ``of`` are the records that a fork went with, after
+    which it may be made again; one that was named itself has none. A tombstone that a later one ``supersedes`` stands
+    no more.
     """
 
     erased: str
@@ -50,5 +52,6 @@ class Tombstone(Record, frozen=True):
     author: Author
     reason: str = ""
     attempt: ErasedAttempt | None = None
+    of: tuple[str, ...] = ()
     lifted: bool = False
     supersedes: tuple[str, ...] = ()

@@ -1,8 +1,11 @@
 """Forking one decision of a stored trajectory, with a call that somebody gives, and going on after it."""
 
+from collections.abc import Container
+
 import msgspec
 
-from curation.continuation import Continued, Players, continue_fork
+from curation.continuation import Continued, Ending, Players, continue_fork
+from curation.erasures import barred_forks
 from curation.jobs.cases import place_of, read_known
 from curation.jobs.checkpoints import checkpoints_of
 from curation.jobs.placebos import read_rates
@@ -73,12 +76,14 @@ def fork_attempt(
     """
     name = place_of(store, environment, proposal.trajectory)
     (known,) = read_known(store, [proposal.trajectory], name)
-    case, blobs = known.case, MemoryBlobs()
+    case, blobs, barred = known.case, MemoryBlobs(), barred_forks(store)
     with open_worlds(name, controls) as worlds, store.batch() as batch:
         checkpoints = checkpoints_of(store, case, worlds[0], blobs)
-        results = fork_both(case, proposal, worlds, blobs, checkpoints=checkpoints, revised=known.revised)
+        results = fork_both(
+            case, proposal, worlds, blobs, checkpoints=checkpoints, revised=known.revised, barred=barred
+        )
         continued = [
-            (result.kind, continue_fork(case, result.fork, players, worlds, blobs))
+            (result.kind, _unless_barred(continue_fork(case, result.fork, players, worlds, blobs), barred))
             for result in results
             if players is not None and result.fork is not None and result.refusal is None
         ]
@@ -93,6 +98,12 @@ def fork_attempt(
         store.write(batch)
     lines = [_continued_line(kind, done) for kind, done in continued]
     return ForkResult(proposal.trajectory, proposal.message, [_line(result) for result in results], lines)
+
+
+def _unless_barred(done: Continued, barred: Container[str]) -> Continued:
+    if done.fork is None or done.fork.id not in barred:
+        return done
+    return done._replace(fork=None, ending=Ending("erased", done.fork.id))
 
 
 def _line(result: Result) -> ForkLine:

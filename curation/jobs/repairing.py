@@ -6,6 +6,7 @@ from functools import partial
 
 import msgspec
 
+from curation.erasures import barred_forks
 from curation.errors import UsageError
 from curation.fork import Forked
 from curation.jobs.cases import Known, places, read_known, version_inferred
@@ -106,6 +107,7 @@ def _repair_in(
     siblings: bool,
 ) -> None:
     offered = find_siblings(store, identities) if siblings else {}
+    barred = barred_forks(store)
     with open_worlds(environment, controls) as worlds, store.batch() as batch:
         rates = read_rates(store, worlds[0].spec)
         forks: list[Forked] = []
@@ -122,6 +124,7 @@ def _repair_in(
                     proposals=given,
                     siblings=partial(_siblings_of, store, environment, known.case.trajectory_id, offered),
                     revised=known.revised,
+                    barred=barred,
                 )
                 forks.extend(done.forks)
                 said.extend(done.statements)

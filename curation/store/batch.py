@@ -49,6 +49,8 @@ class Batch:
         """The trajectory that each attempt of this batch is recorded by."""
         self.erasing = False
         """Whether what the tombstones name is to be taken out of the data files too."""
+        self.lifted: set[str] = set()
+        """What was erased and may come back, as tombstones of this batch say."""
 
     def add_trajectory(self, trajectory: Trajectory, attempt_id: str | None = None) -> str:
         """Add a record and return its id. ``attempt_id`` is absent for a fork."""
@@ -75,6 +77,8 @@ class Batch:
 
     def add_tombstone(self, tombstone: Tombstone) -> str:
         """Add that something is erased, or may come back, and return the tombstone's id."""
+        if tombstone.lifted:
+            self.lifted.add(tombstone.erased)
         return self._add("tombstones", tombstone_row(tombstone), 1_000)
 
     def add_rows(self, table: str, rows: pa.RecordBatch) -> None:

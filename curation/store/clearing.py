@@ -4,7 +4,7 @@ A record, its objects and what is said of it go as a whole. Of a sighting and of
 sighting without names and words, the decision with the mark that what it was about is erased.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import duckdb
@@ -20,6 +20,7 @@ from curation.store.tables import TABLES, Row, record_batch, selection_row, sigh
 from schemas.canonical import digest, encode
 from schemas.objects import Sighting
 from schemas.selection import Difference, Selection
+from schemas.tombstones import Tombstone
 
 CODE = "erased"
 STANDING = "NOT lifted AND id NOT IN (SELECT unnest(supersedes) FROM tombstones)"
@@ -58,6 +59,21 @@ def read_kinds(uri: str) -> dict[str, str]:
     connection = duckdb.connect(config={"threads": 2})
     views.attach(connection, uri, "tombstones", table)
     return dict(connection.execute(f"SELECT erased, kind FROM tombstones WHERE {STANDING}").fetchall())
+
+
+def read_stones(uri: str, names: Collection[str]) -> dict[str, list[tuple[str, Tombstone]]]:
+    """The standing tombstones of these digests, with their ids."""
+    connection = duckdb.connect(config={"threads": 2})
+    views.attach(connection, uri, "tombstones", files.open_table(uri, "tombstones"))
+    rows = connection.execute(
+        f"SELECT id, record FROM tombstones WHERE erased IN (SELECT unnest(?::VARCHAR[])) AND {STANDING} ORDER BY id",
+        [sorted(names)],
+    ).fetchall()
+    found: dict[str, list[tuple[str, Tombstone]]] = {}
+    for identity, record in rows:
+        stone = msgspec.json.decode(record, type=Tombstone)
+        found.setdefault(stone.erased, []).append((identity, stone))
+    return found
 
 
 def is_about(table: str, names: str) -> str:
@@ -123,11 +139,21 @@ def clear(uri: str, table: str, seen: DeltaTable, erased: frozenset[str]) -> Cle
 
 def holds_erased(uri: str, table: str, path: str, erased: frozenset[str]) -> bool:
     """Whether a file of a table holds a row that an erasure changes. Raises OSError or ValueError where it is torn."""
+    return any(_names_in(uri, table, path, erased))
+
+
+def names_erased(uri: str, table: str, path: str, erased: frozenset[str]) -> set[str]:
+    """What of it the rows of a file are about, but for those that say they are. Raises as ``holds_erased``."""
+    return set[str]().union(*_names_in(uri, table, path, erased))
+
+
+def _names_in(uri: str, table: str, path: str, erased: frozenset[str]) -> Iterator[set[str]]:
     if table not in _NAMES:
-        return False
+        return
     more = {"sightings": ("code",), "selections": ("record",)}.get(table, ())
-    columns = [*_NAMES[table], *more]
-    return any(pc.any(touched(table, rows, erased)).as_py() for rows in _batches(uri, table, path, columns))
+    for rows in _batches(uri, table, path, [*_NAMES[table], *more]):
+        hit = rows.filter(touched(table, rows, erased))
+        yield {name for column in _NAMES[table] for name in hit[column].to_pylist() if name in erased}
 
 
 def sweep(uri: str, table: str, erased: frozenset[str]) -> list[str]:
@@ -168,8 +194,11 @@ def _nameless(sighting: Sighting) -> Sighting:
 
 
 def _marked(record: str, erased: frozenset[str]) -> bytes:
-    """A decision of a build that says which of its sides are erased, and nothing else in words."""
+    """A decision of a build that says which of its sides are erased, or were once, and nothing else in words."""
     selection = msgspec.json.decode(record, type=Selection)
     sides = {name: getattr(selection, name) for name in _NAMES["selections"]}
-    marks = tuple(Difference(CODE, name, identity) for name, identity in sides.items() if identity in erased)
+    told = {mark.field for mark in selection.detail if mark.check == CODE}
+    marks = tuple(
+        Difference(CODE, name, identity) for name, identity in sides.items() if identity in erased or name in told
+    )
     return encode(msgspec.structs.replace(selection, detail=marks))

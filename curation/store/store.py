@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from curation.errors import CurationError, MovedError, NotFoundError, StoreError, UsageError
-from curation.store import clearing, files, views
+from curation.errors import CurationError, ErasedError, MovedError, NotFoundError, StoreError, UsageError
+from curation.store import clearing, files, returning, views
 from curation.store.batch import Batch
 from curation.store.files import StagedFile
 from curation.store.tables import TABLES, check_name
@@ -138,17 +138,26 @@ class Store:
         """Commit a batch, one table after the other, referenced tables first; how many rows of each were new.
 
         Rows whose id is there already are left out, also when another process writes the same ones meanwhile: what the
-        batch has afterwards is what it brought. Raises
-        StoreError, before anything is committed, where the store is torn; and, before any trajectory is visible, where
-        another process has meanwhile stored other bytes for an attempt of this batch, or erased what it is about.
+        batch has afterwards is what it brought. What was erased and is made again by right (``returning``) is erased no
+        more. Raises StoreError, before anything is committed, where the store is torn; and, before any trajectory is
+        visible, where another process has meanwhile stored other bytes for an attempt of this batch, or erased what it
+        is about.
 
         With a batch that is ``erasing``, what stands in tombstones is taken out of every table, and the data files that
         held it are deleted: the only thing that is ever taken away.
         """
         self.refuse_torn()
-        staged = batch.finish()
+        staged, written = batch.finish(), dict[str, int]()
         try:
-            written = {table: self._put(table, staged.get(table, []), batch) for table in TABLES}
+            for table, more in self._lift(batch, staged).items():
+                staged.setdefault(table, []).extend(more)
+            for table in TABLES:
+                written[table] = self._put(table, staged.get(table, []), batch)
+        except ErasedError:
+            for table in staged.keys() - written.keys():
+                for file in staged[table]:
+                    files.delete(self.uri, table, file.path)
+            raise
         except duckdb.Error as error:
             raise _explained(error) from error
         self._load()
@@ -203,6 +212,24 @@ class Store:
         except duckdb.Error as error:
             raise _explained(error) from error
 
+    def _lift(self, batch: Batch, staged: Mapping[str, Sequence[StagedFile]]) -> dict[str, list[StagedFile]]:
+        """The tombstones that lift what this batch makes again. Raises ErasedError where it may not."""
+        erased = clearing.read_erased(self.uri) - batch.lifted
+        if batch.erasing or not erased:
+            return {}
+        about: dict[str, set[str]] = {}
+        for table in TABLES:
+            for file in staged.get(table, ()):
+                try:
+                    for name in clearing.names_erased(self.uri, table, file.path, erased):
+                        about.setdefault(name, set()).add(table)
+                except FileNotFoundError as error:  # who erases has deleted it
+                    raise _erased(table) from error
+        refused = returning.lift(self.uri, batch, about, erased) if about else set[str]()
+        for name in sorted(refused):
+            raise _erased(min(about[name]))
+        return batch.finish()
+
     def _put(self, table: str, staged: list[StagedFile], batch: Batch) -> int:
         if not staged and not batch.erasing:
             return 0
@@ -250,15 +277,12 @@ class Store:
                 return opened, torn
 
     def _refuse_erased(self, table: str, staged: list[StagedFile], erased: frozenset[str]) -> None:
-        """Refuse rows about what has been erased since this store was opened."""
+        """Refuse rows about what is erased."""
         for file in staged if erased else ():
             with suppress(FileNotFoundError):
                 if not clearing.holds_erased(self.uri, table, file.path, erased):
                     continue
-            raise StoreError(
-                f"another process has meanwhile erased what rows of table {table!r} are about: they are not written; "
-                "run the same command again"
-            )
+            raise _erased(table)
 
     def _known(self, table: str, seen: DeltaTable, ids: set[str], looked: Set[str]) -> set[str]:
         """Which of these ids are in the table's data files, but for those that were looked at before."""
@@ -312,6 +336,13 @@ def _moved(error: Exception) -> MovedError:
     return MovedError(
         f"a data file is gone ({str(error).splitlines()[0]}): where another process erases, run the same command "
         "again; else `curate fsck` names it"
+    )
+
+
+def _erased(table: str) -> ErasedError:
+    return ErasedError(
+        f"another process has meanwhile erased what rows of table {table!r} are about: they are not written; run the "
+        "same command again; if no other process erases, one was cut off: `curate forget --yes` ends that"
     )
 
 

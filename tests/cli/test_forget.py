@@ -110,3 +110,85 @@ def test_every_verb_goes_on_after_an_erasure_and_rows_that_held_it_are_named(tmp
 def files_of(folder: Path, built: dict[str, Any], kind: str) -> list[Path]:
     """The data files of a kind."""
     return [folder / "rows" / name for name in built["kinds"][kind]["files"]]
+
+
+WORLD = ("--environment", "inventory")
+
+
+def through(folder: Path, attempts: int, forks: int) -> None:
+    """Every verb that writes does its work, and nothing in the store is wrong afterwards."""
+    result(folder, "replay", *WORLD, code=1)
+    assert result(folder, "diagnose")["attempts"] == attempts
+    assert result(folder, "repair", *WORLD)["verified"] == forks
+    result(folder, "build", "--out", "rows")
+    assert result(folder, "fsck")["bad"] == []
+
+
+def test_every_verb_does_for_an_attempt_that_is_back_what_it_did_before(tmp_path: Path) -> None:
+    write(tmp_path / "eight.jsonl", records())
+    result(tmp_path, "init")
+    result(tmp_path, "import", "eight.jsonl")
+    through(tmp_path, 8, 3)
+    forks = "SELECT id FROM trajectories WHERE parent IS NOT NULL ORDER BY id"
+    findings = "SELECT count(*) AS n FROM effective_findings"
+    before = [result(tmp_path, "sql", query)["rows"] for query in (forks, findings)]
+    assert result(tmp_path, "forget", "fail_A18", "--yes")["erased"]["fork"] == 2
+    through(tmp_path, 7, 1)
+    assert result(tmp_path, "fsck")["erased"] == {"fork": 2, "raw": 1, "trajectory": 1}
+    assert files_with(tmp_path / ".curation", "fail_A18") == []
+    assert result(tmp_path, "import", "eight.jsonl", "--readmit")["accepted"] == 1
+    checked = result(tmp_path, "fsck")
+    assert (checked["bad"], checked["erased"]) == ([], {"fork": 2})
+    through(tmp_path, 8, 3)
+    assert result(tmp_path, "fsck")["erased"] == {}
+    assert [result(tmp_path, "sql", query)["rows"] for query in (forks, findings)] == before
+    assert result(tmp_path, "forget", "fail_A18", "--yes")["erased"]["fork"] == 2
+    assert files_with(tmp_path / ".curation", "fail_A18") == []
+
+
+def test_a_fork_that_was_erased_by_its_name_is_refused_with_a_reason_and_stops_no_other(tmp_path: Path) -> None:
+    write(tmp_path / "eight.jsonl", records())
+    result(tmp_path, "init")
+    result(tmp_path, "import", "eight.jsonl")
+    result(tmp_path, "replay", *WORLD, code=1)
+    result(tmp_path, "diagnose")
+    assert result(tmp_path, "repair", *WORLD)["verified"] == 3
+    asked = ("fork", "fail_A18", "--at", "1", "--call", '{"name": "get_stock", "arguments": {"sku": "A17"}}', *WORLD)
+    given = {fork["kind"]: fork["id"] for fork in result(tmp_path, *asked)["forks"]}
+    (made,) = result(
+        tmp_path,
+        "sql",
+        "SELECT f.id FROM trajectories f JOIN attempts a ON a.trajectory_id = f.parent"
+        f" WHERE a.run = 'fail_A18' AND fork_kind = 'clean' AND f.id <> '{given['clean']}'",
+    )["rows"]
+    assert result(tmp_path, "forget", made["id"], given["clean"], "--yes")["erased"] == {"fork": 2}
+    repaired = result(tmp_path, "repair", *WORLD)
+    assert (repaired["verified"], repaired["refused"]["erased"]) == (2, 1)
+    lines = {fork["kind"]: fork for fork in result(tmp_path, *asked, code=1)["forks"]}
+    assert (lines["clean"]["refused"], lines["clean"]["detail"]) == ("erased", given["clean"])
+    assert (lines["recovery"]["refused"], lines["recovery"]["id"]) == (None, given["recovery"])
+    assert "curate forget" in lines["clean"]["way_out"]
+    checked = result(tmp_path, "fsck")
+    assert (checked["bad"], checked["erased"]) == ([], {"fork": 2})
+
+
+def test_nothing_that_was_erased_comes_back_by_another_way(folder: Path) -> None:
+    write(folder / "better.jsonl", [run("a", "A18", user=WORD, outcome=True)])
+    write(folder / "side.jsonl", [{"key": "a", "strata": {"customer": WORD}}])
+    for way in ("log.jsonl", "better.jsonl"):
+        result(folder, "import", way, "--revise")
+    assert result(folder, "forget", "a", "b", "--yes")["erased"]["trajectory"] == 3
+    for way in ("log.jsonl", "better.jsonl"):
+        for how in ((), ("--revise",), ("--run", "second"), ("--attempts", "order"), ("--manifest", "side.jsonl")):
+            assert curate(folder, "import", way, *how).returncode in (0, 1)
+            assert files_with(folder / ".curation", WORD) == []
+    said = result(folder, "annotate", "side.jsonl", "--key", "run", code=1)
+    assert (said["matched"], said["written"]) == (0, 0)
+    assert files_with(folder / ".curation", WORD) == []
+    assert result(folder, "fsck")["bad"] == []
+    back = result(folder, "import", "log.jsonl", "--readmit")
+    assert back["reasons"] == {}
+    again = result(folder, "import", "better.jsonl", "--readmit", "--revise")
+    assert again["accepted"] == 1
+    checked = result(folder, "fsck")
+    assert (checked["bad"], checked["erased"]) == ([], {})

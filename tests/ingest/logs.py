@@ -45,11 +45,13 @@ def import_file(
     namespace: str | None = None,
     run_name: str | None = None,
     revise: bool = False,
+    readmit: bool = False,
     number: bool = False,
 ) -> IngestResult:
     """Import one file; every result adds up."""
     reading = Reading(None if side is None else SideFile(side), namespace, run_name)
-    result = ingest(store, find_sources([path], "auto"), IngestOptions(reading, revise=revise, number=number))
+    options = IngestOptions(reading, revise=revise, readmit=readmit, number=number)
+    result = ingest(store, find_sources([path], "auto"), options)
     assert result.accepted + result.duplicates + result.quarantined == result.read
     assert sum(result.reasons.values()) == result.quarantined
     return result

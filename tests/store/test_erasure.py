@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from msgspec.structs import replace
 
+from curation.erasures import barred_forks
 from curation.errors import NotFoundError, StoreError, UsageError
 from curation.forget import ForgetResult, forget
 from curation.store import Store
@@ -363,3 +364,127 @@ def test_an_unknown_name_erases_nothing(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="nobody"):
         forget(store, ["nobody"], key="/id", dry_run=False)
     assert bytes_of(tmp_path / "store") == before
+
+
+def again(store: Store, folder: Path, identity: str, *, readmit: bool = False) -> str:
+    """The id of the run of that name, read from its log once more."""
+    import_lines(store, folder, [run(identity, person=WORD)], readmit=readmit)
+    (found,) = store.sql("SELECT id FROM trajectories WHERE run = ?", [identity])["id"].to_pylist()
+    return str(found)
+
+
+def standing(store: Store) -> dict[str, int]:
+    """How much of which kind is erased, in a store in which nothing is wrong."""
+    checked = check(store.uri)
+    assert checked.problems == []
+    return checked.erased
+
+
+def test_what_went_with_an_attempt_is_made_again_after_it_is_back_and_not_before(tmp_path: Path) -> None:
+    store = Store.create(str(tmp_path / "store"))
+    going = again(store, tmp_path, "a")
+    fork = fork_of(going)
+    (made,) = put(store, fork)
+    child = fork_of(made)
+    put(store, child)
+    assert erase(store, "a").erased == {"fork": 2, "raw": 1, "tools": 1, "trajectory": 1}
+    for late in ((fork,), (child,), (fork, child)):
+        with pytest.raises(StoreError, match="erased"):
+            put(store, *late)
+        assert standing(store) == {"fork": 2, "raw": 1, "tools": 1, "trajectory": 1}
+
+    assert again(store, tmp_path, "a", readmit=True) == going
+    assert standing(store) == {"fork": 2}
+    with pytest.raises(StoreError, match="erased"):
+        put(store, child)
+    with store.batch() as batch:
+        batch.add_statement(Annotation(trajectory_id(child), "note", "of no record", HUMAN))
+        with pytest.raises(StoreError, match="erased"):
+            store.write(batch)
+    with store.batch() as batch:
+        for record_ in (child, fork):
+            batch.add_trajectory(record_)
+        for statement in saying(made):
+            batch.add_statement(statement)
+        store.write(batch)
+    assert standing(store) == {}
+    assert erase(store, "a").erased["fork"] == 2
+    assert files_with(tmp_path / "store", WORD) == []
+    with pytest.raises(StoreError, match="erased"):
+        put(store, fork)
+    assert standing(store)["fork"] == 2
+
+
+def test_a_fork_that_was_erased_by_its_name_stays_out_while_its_attempt_is_there(tmp_path: Path) -> None:
+    store = Store.create(str(tmp_path / "store"))
+    going, _ = put(store, secret(), failing())
+    fork = fork_of(going)
+    (made,) = put(store, fork)
+    assert barred_forks(store) == frozenset()
+    assert erase(store, made).erased == {"fork": 1}
+    assert barred_forks(store) == {made}
+    with pytest.raises(StoreError, match="erased"):
+        put(store, fork)
+    assert store.trajectory(going) == secret()
+    assert standing(store) == {"fork": 1}
+
+
+def test_a_correction_that_was_taken_from_an_attempt_comes_back_after_it_alone(tmp_path: Path) -> None:
+    store = Store.create(str(tmp_path / "store"))
+    going = again(store, tmp_path, "a")
+    (staying,) = put(store, failing())
+    fork = fork_of(staying)
+    assert fork.fork is not None
+    copied = replace(
+        fork, fork=replace(fork.fork, correction=replace(fork.fork.correction, author=Author("sibling", going)))
+    )
+    (made,) = put(store, copied)
+    erase(store, "a")
+    with pytest.raises(StoreError, match="erased"):
+        put(store, copied)
+    again(store, tmp_path, "a", readmit=True)
+    assert barred_forks(store) == frozenset()
+    assert put(store, copied) == [made]
+    assert standing(store) == {}
+
+
+def test_an_object_that_went_with_its_last_record_comes_with_the_next_that_has_it(tmp_path: Path) -> None:
+    store = Store.create(str(tmp_path / "store"))
+    import_lines(store, tmp_path, [run("a", person=WORD)])
+    assert erase(store, "a").erased == {"raw": 1, "tools": 1, "trajectory": 1}
+    new = import_lines(store, tmp_path, [run("a", person=WORD), run("b")], "other.jsonl")
+    assert (new.accepted, new.reasons) == (1, {"erased": 1})
+    assert standing(store) == {"raw": 1, "trajectory": 1}
+    assert files_with(tmp_path / "store", WORD) == []
+
+    late = Store.open(store.uri)
+    (held,) = store.sql("SELECT id FROM trajectories")["id"].to_pylist()
+    picture = make_object("blob", WORD.encode())
+    shown = Annotation(held, "picture", picture.id, HUMAN)
+    with store.batch() as batch:
+        batch.add_object(picture)
+        batch.add_statement(shown)
+        store.write(batch)
+    assert erase(store, "b").erased["blob"] == 1
+    with late.batch() as batch:
+        batch.add_object(picture)
+        batch.add_statement(shown)
+        with pytest.raises(StoreError, match="erased"):
+            late.write(batch)
+    assert files_with(tmp_path / "store", WORD) == []
+
+
+def test_the_decisions_of_a_build_that_say_they_are_erased_say_so_when_a_side_is_back(tmp_path: Path) -> None:
+    store = Store.create(str(tmp_path / "store"))
+    going = again(store, tmp_path, "a")
+    (made,) = put(store, fork_of(going))
+    with store.batch() as batch:
+        quote = (Difference("not_derivable", "name", WORD),)
+        batch.add_selection(Selection("b", "recovery", "1" * 64, going, 1, made, kept=True, detail=quote))
+        store.write(batch)
+    erase(store, "a")
+    told = store.sql("SELECT record FROM selections").to_pylist()
+    again(store, tmp_path, "a", readmit=True)
+    assert standing(store) == {"fork": 1}
+    erase(store)
+    assert store.sql("SELECT record FROM selections").to_pylist() == told
