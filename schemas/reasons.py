@@ -85,6 +85,11 @@ WARNINGS: dict[str, Reason] = {
         "A line names a predecessor that is not in the file, so the history before it is unknown.",
         "Import the complete session.",
     ),
+    "history_left_out": Reason(
+        "The run goes on from calls that so many runs of its log share that they were not read again for it; its record "
+        "begins with its own calls.",
+        "Import the session from a file of its own.",
+    ),
     "parents_unknown": Reason(
         "No line of the session names the one before it; its messages are in the order of the lines.", "None needed."
     ),

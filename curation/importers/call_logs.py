@@ -10,20 +10,22 @@ format knows no task and no outcome; a request that failed is a retry, or the wa
 from array import array
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from curation.importers.branches import branched_from
 from curation.importers.call_runs import Branch, Run
 from curation.importers.call_tree import CallPath, CallTree
-from curation.importers.digest_trie import Names
+from curation.importers.digest_trie import SIZE, Names
 from curation.importers.exchange import is_exchange, read_exchange, read_ties
-from curation.importers.face import MAX_RECORD_BYTES, Importer, Item, Parsed, RefusedError, Rejected, Slice
+from curation.importers.face import MAX_RECORD_BYTES, Importer, Item, RefusedError, Rejected, Slice
 from curation.importers.gathered import Place, gather, keep_bytes, read_pieces, take_apart
 from curation.importers.heads import head_value, head_values
 from curation.importers.model_calls import ModelCall, Who, path_of, read_run
 from schemas import canonical
 
+_READ_AGAIN = 32  # times that a log is read, at most, for what its runs share
 STOP_RULE = "model-calls.stop@1"
 FILLS = {
     "task": "side file",
@@ -41,7 +43,10 @@ FILLS = {
 
 
 class _Index(NamedTuple):
-    """What the first reading keeps of a file's calls: where each lies, and a few digests of what is its own."""
+    """What the first reading keeps of a file's calls: where each lies, and a few digests of what is its own.
+
+    ``again`` are the lines that repeat a call, by its position; ``shared`` are the ids of more than one call.
+    """
 
     tree: CallTree
     places: "array[int]"
@@ -49,10 +54,66 @@ class _Index(NamedTuple):
     offsets: "array[int]"
     said: "array[int]"
     linked: bytearray
-    repeated: set[int]
+    again: dict[int, "array[int]"]
+    shared: set[str]
 
     def place(self, position: int) -> Place:
         return Place(self.places[position], self.offsets[position], self.lengths[position])
+
+
+class _Ids:
+    """The ids that calls have, and what each stands for: an id of several calls stands for the last one in a session.
+
+    A call whose id another has is known in the file by a name of its own.
+    """
+
+    def __init__(self, path: Path, index: _Index) -> None:
+        self._path, self._index = path, index
+        self._latest: dict[tuple[str, str], str] = {}
+        self._last: dict[str, str] = {}
+
+    def tie(self, call: ModelCall) -> tuple[str | None, str | None]:
+        """The name of a call in this file, and that of the call it goes on from: in a conversation that the provider
+        keeps, the one before it.
+        """
+        session, name, previous = call.session, call.id, call.previous
+        if previous in self._index.shared:
+            previous = self._latest.get((session or "", previous), f"{previous}\0")  # what no call is called
+        kept = call.conversation and session is not None and name is not None
+        if kept and previous is None:
+            previous = self._last.get(session or "")
+        if name is not None:
+            name = self._name(name, session)
+        if kept and call.answers:
+            self._last[session or ""] = name or ""
+        return name, previous
+
+    def _name(self, name: str, session: str | None) -> str:
+        position = len(self._index.places)
+        first = self._index.tree.find(name)
+        if first is None:
+            return name
+        if name not in self._index.shared:
+            self._index.shared.add(name)
+            if (other := _read(self._path, self._index, first).session) is not None:
+                self._latest[other, name] = name
+        own = f"{name}\0{position}"
+        if session is not None:
+            self._latest[session, name] = own
+        return own
+
+
+class _Wanted(NamedTuple):
+    """A run with the calls that it is read from; ``branch``: the name of its root where they do not hold it, and where
+    the run leaves. ``first`` is the call that its root begins with. ``linked``: its last call holds only what is new.
+    """
+
+    run: Run
+    positions: tuple[int, ...]
+    branch: list[Any] | None
+    first: int
+    linked: bool
+    left_out: bool
 
 
 def sniff(head: bytes) -> str:
@@ -65,9 +126,8 @@ def sniff(head: bytes) -> str:
 
 def slices(path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Slice]:
     """A slice for every run: its lines, in order. Lines that are no calls come first, each by itself."""
-    index = _Index(CallTree(), array("I"), array("Q"), array("Q"), array("I"), bytearray(), set())
-    nameless = Names()  # lines without an id of their call, by what they hold
-    last: dict[str, str] = {}
+    index = _Index(CallTree(), array("I"), array("Q"), array("Q"), array("I"), bytearray(), {}, set())
+    ids, told = _Ids(path, index), Names()  # beside the first of each id, what was said
     for piece in read_pieces(path, limit):
         if piece.data is None:
             yield piece
@@ -79,81 +139,114 @@ def slices(path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Slice]:
             yield Slice(piece.data, piece.place, piece.offset, canonical.encode([[place], None]))
             continue
         ties = path_of(call)
-        said = blake2b(piece.data if call.id is None else canonical.encode(ties), digest_size=16).digest()
-        known = nameless.find(said.hex()) if call.id is None else index.tree.find(call.id)
-        if known is not None and index.said[known] == _number(said):
-            index.repeated.add(known)
+        said = blake2b(piece.data, digest_size=SIZE).digest() if call.id is None else _said(ties)
+        first = None if call.id is None else index.tree.find(call.id)
+        known = told.find(said.hex())
+        if first is not None and index.said[first] == _number(said):
+            known = first if _said(path_of(_read(path, index, first))) == said else known
+        if known is not None:
+            index.again.setdefault(known, array("Q")).extend((piece.place, piece.offset, len(piece.data)))
             continue
-        if call.id is None:
-            nameless.add(said.hex(), len(index.places))
+        if call.id is None or first is not None:
+            told.add(said.hex(), len(index.places))
         index.said.append(_number(said))
-        _add(index, call, ties, piece, last)
+        name, previous = ids.tie(call)
+        if (name, previous) != (ties.id, ties.previous):
+            ties = ties._replace(id=name, previous=previous)
+        index.tree.add(ties)
+        index.places.append(piece.place)
+        index.offsets.append(piece.offset)
+        index.lengths.append(len(piece.data))
+        index.linked.append(previous is not None)
+    del ids, told
     yield from _slices(path, index, limit)
 
 
 def _number(digest: bytes) -> int:
-    """Enough of a digest to tell the calls of one id apart."""
+    """Enough of a digest to tell most calls of one id apart."""
     return int.from_bytes(digest[:4])
 
 
-def _add(index: _Index, call: ModelCall, ties: CallPath, piece: Slice, last: dict[str, str]) -> None:
-    """Put a call into the index. In a conversation that the provider keeps, it goes on from the one before it."""
-    session, name = call.session, call.id
-    if call.conversation and session is not None and name is not None:
-        ties = ties._replace(previous=call.previous or last.get(session))
-        if call.answers:
-            last[session] = name
-    index.tree.add(ties)
-    index.places.append(piece.place)
-    index.offsets.append(piece.offset)
-    index.lengths.append(len(piece.data or b""))
-    index.linked.append(ties.previous is not None)
+def _said(ties: CallPath) -> bytes:
+    """The digest of what makes a call the same as another of its id: who asked, what, and what came."""
+    answers = [b"".join(answer).hex() for answer in ties.answers]
+    named = [ties.id, ties.session, ties.previous, ties.head and ties.head.hex(), answers, ties.cut]
+    return blake2b(canonical.encode(named) + b"".join(ties.request), digest_size=SIZE).digest()
 
 
 def _slices(path: Path, index: _Index, limit: int) -> Iterator[Slice]:
+    """The answers to one call that nothing goes on from are read from one slice, every other run from its own."""
+    for (several, _), group in groupby(_wanted(path, index), lambda each: (not each.run.calls, each.positions)):
+        found = list(group)
+        for lot in (found,) if several else ([each] for each in found):
+            piece = _piece(path, index, lot, lot[0].positions, limit)
+            if piece.data is None and not lot[0].linked:
+                last = (*lot[0].run.before, *lot[0].run.calls)[-1]
+                named = [each._replace(branch=each.branch or [_name(path, index, each.first), None]) for each in lot]
+                piece = _piece(path, index, named, (last,), limit)
+            yield piece
+
+
+def _wanted(path: Path, index: _Index) -> Iterator[_Wanted]:
     runs = index.tree.runs()
     names: dict[int, str | None] = {}
-    for run in runs:
-        branch: list[Any] | None = None
-        first = runs.first(run.root)
+    lines, size = _READ_AGAIN * len(index.places), _READ_AGAIN * sum(index.lengths)
+    for number in range(len(runs)):
+        run, left_out = runs.alone(number), runs.goes_on(number)
+        linked = bool(index.linked[(*run.before, *run.calls)[-1]])
+        if left_out and runs.height(number) <= lines:
+            whole = runs[number]
+            again = sum(index.lengths[position] for position in whole.before)
+            if again <= size:
+                lines, size, run, left_out = lines - len(whole.before), size - again, whole, False
+        first, branch = runs.first(run.root), None
+        if (run.branch is not None or index.shared) and run.root not in names:
+            names[run.root] = _name(path, index, first)
         if run.branch is not None:
-            if run.root not in names:
-                names[run.root] = _name(path, index, first)
             root = names[run.root]
             label = root or f"line {index.places[first]}"
-            branch = [root, label, run.branch.message, runs.number(run.branch.run) or None]
-        last = (run.calls or run.before)[-1]
-        linked = bool(index.linked[last])
-        wanted = (*run.before, *run.calls) if linked else run.calls or (last,)
-        lean = run if linked else run._replace(before=run.before[-1:])
-        piece = _piece(path, index, lean, tuple(sorted({*wanted, *run.failed})), branch, limit)
-        if piece.data is None and not linked:
-            branch = branch or [_name(path, index, first), None]
-            piece = _piece(path, index, lean, (last,), branch, limit)
-        yield piece
+            branch = [root, label, runs.leaf(number), runs.number(run.branch.run) or None]
+        elif index.shared:
+            branch = [names[run.root], None]
+        wanted = (*run.before, *run.calls) if linked else run.calls or run.before[-1:]
+        yield _Wanted(run, tuple(sorted({*wanted, *run.failed})), branch, first, linked, left_out)
 
 
-def _piece(path: Path, index: _Index, run: Run, wanted: Sequence[int], branch: list[Any] | None, limit: int) -> Slice:
-    """The lines of a run; ``branch``: the name of its root where they do not hold it, and where the run leaves."""
-    linked = [bool(index.linked[position]) for position in wanted]
-    repeated = not index.repeated.isdisjoint(wanted)
-    about = {"run": run, "positions": wanted, "linked": linked, "branch": branch, "repeated": repeated}
-    return gather(path, [index.place(position) for position in wanted], about, limit)
+def _piece(path: Path, index: _Index, lot: Sequence[_Wanted], positions: Sequence[int], limit: int) -> Slice:
+    """The lines of runs that have the same; of lines that repeat them, as many as hold as much as these."""
+    again = array("Q")
+    for position in {*lot[0].run.calls, *lot[0].run.failed} & index.again.keys():
+        again += index.again[position]
+    size = sum(index.lengths[position] for position in positions)
+    repeats = sorted(zip(again[::3], again[1::3], strict=True))[: max(sum(again[2::3]) // size, 1)]
+    about = {
+        "runs": [(each.run, each.branch, each.left_out) for each in lot],
+        "positions": positions,
+        "linked": [bool(index.linked[position]) for position in positions],
+        "again": repeats,
+    }
+    return gather(path, [index.place(position) for position in positions], about, limit)
 
 
-def _name(path: Path, index: _Index, position: int) -> str | None:
-    """The name of a run by the call that it begins with, read again where its line lies."""
+def _read(path: Path, index: _Index, position: int) -> ModelCall:
+    """A call, read again where its line lies."""
     place = index.place(position)
     with path.open("rb") as file:
         file.seek(place.offset)
-        return _named(read_ties(canonical.parse(file.read(place.length))[0]))
+        return read_ties(canonical.parse(file.read(place.length))[0])
+
+
+def _name(path: Path, index: _Index, position: int) -> str | None:
+    """The name of a run by the call that it begins with; an id that others have too is none."""
+    call = _read(path, index, position)
+    return _named(call) if call.session is not None or call.id not in index.shared else None
 
 
 def _named(call: ModelCall) -> str | None:
     return call.session or call.id
 
 
-def _build(_: Any, data: bytes, piece: Slice, __: int) -> Parsed | list[Item]:
+def _build(_: Any, data: bytes, piece: Slice, __: int) -> Iterator[Item]:
     pieces, about = take_apart(piece)
     if about is None:
         (only,) = pieces
@@ -161,26 +254,31 @@ def _build(_: Any, data: bytes, piece: Slice, __: int) -> Parsed | list[Item]:
             raise RefusedError(only.code, only.detail)
         read_exchange(only.value)
         raise RefusedError("not_a_record", "no call of a model")
-    run = _run(about["run"])
     calls: dict[int, ModelCall] = {}
-    last = (*run.before, *run.calls)[-1]
-    linked = any(about["linked"])
     for position, goes_on, line in zip(about["positions"], about["linked"], pieces, strict=True):
-        call = read_exchange(line.value, history=linked or position == last)
+        call = read_exchange(line.value)
         calls[position] = call._replace(previous=call.session) if goes_on and call.previous is None else call
-    root, *branch = about["branch"] or [_named(calls[(*run.before, *run.calls)[0]]), None]
-    who = Who(
-        run=root,
-        nth=run.number or None,
-        rule=STOP_RULE,
-        facts=() if branch[0] is None else (branched_from(*branch),),
-        part=None if run.calls else f"answer {run.choice}",
-    )
-    try:
-        made = read_run(run, calls, who, data, piece, sum(line.replaced for line in pieces))
-        return made._replace(warnings=(*made.warnings, "repeated_lines")) if about["repeated"] else made
-    except RefusedError as error:
-        return [Rejected(error.code, error.detail, data, piece.place, piece.offset, who.part)]
+    replaced = sum(line.replaced for line in pieces)
+    for fields, named, left_out in about["runs"]:
+        run = _run(fields)
+        root, *branch = named or [_named(calls[(*run.before, *run.calls)[0]]), None]
+        who = Who(
+            run=root,
+            nth=None if root is None else run.number or None,
+            rule=STOP_RULE,
+            facts=() if branch[0] is None else (branched_from(*branch),),
+            part=None if run.calls else f"answer {run.choice}",
+        )
+        try:
+            made = read_run(run, calls, who, data, piece, replaced)
+        except RefusedError as error:
+            yield Rejected(error.code, error.detail, data, piece.place, piece.offset, who.part)
+            continue
+        codes = [code for code, known in (("repeated_lines", about["again"]), ("history_left_out", left_out)) if known]
+        made = made._replace(warnings=(*made.warnings, *codes))
+        yield made
+        for place, offset in about["again"]:
+            yield made._replace(place=place, offset=offset, part=f"again {place}")
 
 
 def _run(fields: list[Any]) -> Run:

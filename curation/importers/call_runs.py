@@ -94,7 +94,9 @@ class Runs:
         for position in range(len(calls)):
             for answer in calls.answers(position):
                 self._askers[answer] = position
-        self._next = array("I", bytes(4 * len(calls.ends)))  # by answer, the call that goes on from it
+        self._next = array("I", bytes(4 * len(calls)))  # by call, the one that continues its run
+        self._taken = array("I", bytes(4 * len(calls)))  # by call, which of its answers that one goes on from
+        self._heights = array("I", bytes(4 * len(calls)))  # by call, how many come before it on its path
         self._used = bytearray(len(calls.ends))  # by answer, whether any call goes on from it
         self._before = array("I", bytes(4 * len(calls)))  # by call, the answer that it goes on from
         self._branches = bytearray(len(calls))
@@ -115,22 +117,49 @@ class Runs:
         return map(self.__getitem__, range(len(self)))
 
     def __getitem__(self, run: int) -> Run:
+        return self._run(run, self._ancestors(self._firsts[run]), 0)
+
+    def alone(self, run: int) -> Run:
+        """A run without the calls before it that others share; what these said is a gap where its own do not repeat it,
+        and its messages are counted from there.
+        """
+        calls, depths, first = self._calls, self._trie.depths, self._firsts[run]
+        if not self.goes_on(run):
+            return self._run(run, (), 0)
+        previous = calls.previous[first] - 1
+        start = depths[calls.last(previous)] - bool(calls.heads[previous])
+        return self._run(run, (), start)._replace(gap=True)
+
+    def _run(self, run: int, shared: tuple[int, ...], start: int) -> Run:
         calls, depths = self._calls, self._trie.depths
         first, choice = self._firsts[run], self._choices[run]
         own = () if choice else tuple(self._follow(first))
-        before = (*self._ancestors(first), first) if choice else self._ancestors(first)
+        before = (*shared, first) if choice else shared
         failed = [position for position in own if not calls.answers(position)]
+        leaf = max(self._leaves[run] - start, 0)
         return Run(
             own,
             before,
             tuple(sorted([*self._failed.get(run, ()), *failed])),
-            tuple([depths[calls.requests[position]] for position in own]),
+            tuple([depths[calls.requests[position]] - start for position in own]),
             choice - 1 if choice else 0,
             self._roots[run],
             self._numbers[run],
-            Branch(self._trunks[run] - 1, self._leaves[run]) if self._trunks[run] else None,
+            Branch(self._trunks[run] - 1, leaf) if self._trunks[run] else None,
             any(calls.gaps[position] for position in (*before, *own)),
         )
+
+    def goes_on(self, run: int) -> bool:
+        """Whether a run goes on from what calls before it said, which its own do not repeat."""
+        return all(self._calls.previous[position] for position in self._follow(self._firsts[run]))
+
+    def leaf(self, run: int) -> int:
+        """The first message of a branch that is not of the run that it leaves."""
+        return self._leaves[run]
+
+    def height(self, run: int) -> int:
+        """How many calls come before the first of a run on its path."""
+        return self._heights[self._firsts[run]]
 
     def first(self, run: int) -> int:
         """The call that a run begins with, or that its one answer is of."""
@@ -216,11 +245,12 @@ class Runs:
 
     def _continue(self, position: int, answer: int, starts: list[int]) -> None:
         self._before[position], self._used[answer] = answer + 1, 1
-        if self._calls.moved[position] or self._onward(self._askers[answer]) is not None:
+        asker = self._askers[answer]
+        if self._calls.moved[position] or self._next[asker]:
             self._branches[position] = 1
             starts.append(position)
         else:
-            self._next[answer] = position + 1
+            self._next[asker], self._taken[asker] = position + 1, answer
 
     def _find(self, starts: Sequence[int], owners: "array[int]") -> None:
         """Make the runs of calls that begin one, those that others leave before these, and then those of one answer."""
@@ -245,14 +275,15 @@ class Runs:
             if run_of[position]:
                 continue
             trunk, last = run_of[first] if self._branches[position] else 0, position
+            height = self._heights[self._askers[before - 1]] + 1 if before else 0
             for last in self._follow(position):
-                run_of[last] = len(self) + 1
+                run_of[last], self._heights[last] = len(self) + 1, height
+                height += 1
             self._keep(position, 0, calls.last(last), trunk, counts, owners)
         for position in range(len(calls)):
             answers = calls.answers(position)
             if len(answers) > 1 and run_of[position]:
-                taken = self._onward(position)
-                taken = answers[0] if taken is None else taken
+                taken = self._taken[position] if self._next[position] else answers[0]
                 for choice, answer in enumerate(answers):
                     if answer != taken and not self._used[answer]:
                         self._keep(position, choice + 1, calls.ends[answer], run_of[position], counts, owners)
@@ -260,13 +291,9 @@ class Runs:
     def _follow(self, first: int) -> Iterator[int]:
         """The calls that continue one another from a first one on."""
         yield first
-        while (answer := self._onward(first)) is not None:
-            first = self._next[answer] - 1
+        while following := self._next[first]:
+            first = following - 1
             yield first
-
-    def _onward(self, position: int) -> int | None:
-        """Which of a call's answers its run goes on from; None where it ends with the first."""
-        return next((answer for answer in self._calls.answers(position) if self._next[answer]), None)
 
     def _ancestors(self, position: int) -> tuple[int, ...]:
         found = []

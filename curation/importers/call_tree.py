@@ -13,6 +13,8 @@ from typing import NamedTuple
 from curation.importers.call_runs import Calls, Runs
 from curation.importers.digest_trie import SIZE, DigestTrie, Names
 
+_COPIED = 256  # messages of a history that goes on under another first message
+
 
 class CallPath(NamedTuple):
     """A call in digests: its first message where that is set anew in each call, the messages of its request, and for
@@ -97,6 +99,10 @@ class CallTree:
         last, before = self._calls.last(previous), self._calls.heads[previous]
         if before == self._heads[path.head]:
             return last
+        shared = trie.depths[last] - bool(before)
+        if shared > _COPIED:  # as one step: a history of which each call changes the beginning is not copied for each
+            step = blake2b(b"moved\0%d\0%b" % (last, path.head or b""), digest_size=SIZE).digest()
+            return trie.child(0, step, shared + len(head))
         own = []
         while trie.depths[last]:
             own.append(trie.step(last))

@@ -137,9 +137,10 @@ def read_run(run: Run, calls: Mapping[int, ModelCall], who: Who, data: bytes, pi
     if not chain:
         raise RefusedError("not_a_record", "no call of a model")
     entries = history_of(chain, run.choice)
-    for at, call in own.items():
-        _write_out(entries, at, call)
-    hidden = {index: mark for index, entry in enumerate(entries) if (mark := entry.get(HIDDEN)) is not None}
+    unlike = {end for at, call in own.items() if (end := _write_out(entries, at, call)) in range(len(entries))}
+    unlike |= {at for at, call in own.items() if not _is_shown(entries, at, call)}
+    hidden = dict.fromkeys(unlike, "reasoning")
+    hidden |= {index: mark for index, entry in enumerate(entries) if (mark := entry.get(HIDDEN)) is not None}
     if run.gap:
         hidden[0] = "compaction"
     for at, call in own.items():
@@ -206,17 +207,44 @@ def history_of(chain: Sequence[ModelCall], choice: int) -> list[dict[str, Any]]:
     return [*entries, *last.messages, *(last.answers[choice] if last.answers else ())]
 
 
-def _write_out(entries: list[dict[str, Any]], at: int, call: ModelCall) -> None:
+def _write_out(entries: list[dict[str, Any]], at: int, call: ModelCall) -> int | None:
     """Put what a call answered in the place of what later histories repeat of it: its arguments as they were written,
-    and what these histories leave out. Reasoning that never came back to the model is kept beside the message.
+    and what these histories leave out. Reasoning that never came back to the model is kept beside the message, and so
+    is what came back in its place; the first message after that is returned.
     """
+    told: list[bytes] = []
     for answer in call.answers:
         end = at + len(answer)
-        if [seen(entry) for entry in entries[at:end]] == [seen(message) for message in answer]:
+        told += map(seen, entries[at + len(told) : end])
+        if told[: len(answer)] == [seen(message) for message in answer]:
+            other = any(map(_is_replaced, entries[at:end], answer))
             entries[at:end] = map(_as_written, entries[at:end], answer)
             if call.cut and answer:
                 entries[end - 1] = {**entries[end - 1], "truncated": True}
-            return
+            return end if other else None
+    return None
+
+
+def _is_shown(entries: Sequence[Mapping[str, Any]], at: int, call: ModelCall) -> bool:
+    """Whether the messages up to an answer hold the reasoning that the call itself was given, as far as it tells that:
+    a request that has the whole history does.
+    """
+    first = 0 if call.head is None else 1
+    if call.previous is not None or first + len(call.messages) != at:
+        return True
+    return all(
+        message.get("role") != "assistant" or _reasoning_in(message) == _reasoning_in(entries[index])
+        for index, message in enumerate(call.messages, first)
+    )
+
+
+def _reasoning_in(message: Mapping[str, Any]) -> Any:
+    return message.get("reasoning_content") or message.get("reasoning") or None
+
+
+def _is_replaced(entry: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
+    """Whether the model was given back other reasoning than it wrote."""
+    return _reasoning_in(entry) not in (None, _reasoning_in(answer))
 
 
 def _as_written(entry: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
@@ -228,9 +256,14 @@ def _as_written(entry: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]
         whole["tool_calls"] = [{**echo, **call} for echo, call in zip(calls_in(entry), calls, strict=True)]
     if HIDDEN in answer:
         whole.setdefault(HIDDEN, answer[HIDDEN])
-    reasoning = answer.get("reasoning_content") or answer.get("reasoning")
-    if reasoning and not (entry.get("reasoning_content") or entry.get("reasoning")):
-        whole["unsent_reasoning"] = reasoning
+    if _is_replaced(entry, answer):
+        for key in ("reasoning_content", "reasoning"):
+            whole.pop(key, None)
+            if key in answer:
+                whole[key] = answer[key]
+        whole["sent_reasoning"] = _reasoning_in(entry)
+    elif _reasoning_in(entry) is None and _reasoning_in(answer) is not None:
+        whole["unsent_reasoning"] = _reasoning_in(answer)
     return whole
 
 

@@ -110,7 +110,7 @@ def test_every_line_comes_back_from_the_store(tmp_path: Path) -> None:
     lines = [json.dumps(each).encode() for each in eight_lines()]
     store = new_store(tmp_path)
     result = import_file(store, write(tmp_path / "calls.jsonl", [*lines, b'{"torn":', lines[0]]))
-    assert (result.read, result.accepted, result.quarantined) == (4, 3, 1)
+    assert (result.read, result.accepted, result.duplicates, result.quarantined) == (5, 3, 1, 1)
     assert list(result.formats) == ["model-calls"]
     raws = store.sql("SELECT bytes FROM objects WHERE kind = 'raw'")["bytes"].to_pylist()
     kept = [part for each in raws for part in each.split(b"\n")]
@@ -162,7 +162,8 @@ def test_equal_runs_of_one_request_stay_apart(tmp_path: Path) -> None:
 
 def test_one_call_logged_twice_is_counted_once(tmp_path: Path) -> None:
     lines = run_lines("A", 0)
-    (item,) = read(tmp_path, [lines[0], lines[0] | {"logged": "again"}, lines[1], lines[1]])
+    item, again = read(tmp_path, [lines[0], lines[0] | {"logged": "again"}, lines[1], lines[1]])
+    assert (again.trajectory, again.place) == (item.trajectory, 2)
     assert item.trajectory.usage is not None
     assert item.trajectory.usage.completion_tokens == 4
     assert item.warnings == ("repeated_lines",)

@@ -85,7 +85,7 @@ def test_calls_of_one_id_that_say_different_things_are_all_read(tmp_path: Path) 
     items = [accepted(item) for item in call_logs.IMPORTER.read(write(tmp_path / "calls.jsonl", made))]
     assert {item.trajectory.messages[0].content for item in items} == {"task 0", "task 1", "task 2"}
     result = import_file(new_store(tmp_path), write(tmp_path / "calls.jsonl", made))
-    assert (result.accepted, result.reasons) == (1, {"attempt_taken": 2})
+    assert (result.accepted, result.reasons) == (3, {})
 
 
 def test_events_of_one_id_are_all_read_and_counted(tmp_path: Path) -> None:
