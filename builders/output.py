@@ -17,6 +17,7 @@ import msgspec
 from builders.card import columns_of, render_card
 from curation.errors import CurationError, UsageError
 from curation.masking import masked
+from schemas.named_file import read_named
 from schemas.rows import RESERVED
 from schemas.selection import Kind
 
@@ -134,7 +135,7 @@ def write_manifest(folder: Path, facts: Mapping[str, Any], files: Mapping[Kind, 
 def read_build_id(folder: Path) -> str:
     """The id of the build whose rows a folder holds. Raises UsageError where no build wrote it."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
+        manifest = json.loads(read_named(folder / MANIFEST))
         if manifest["format"] == FORMAT:
             return str(manifest["build"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -148,7 +149,7 @@ def mark_erased(folder: Path, rows: Mapping[tuple[str, str], Sequence[str]], *, 
     ``rows`` are samples by build and kind. Raises UsageError where no build wrote the folder.
     """
     build = read_build_id(folder)
-    manifest = json.loads((folder / MANIFEST).read_bytes())
+    manifest = json.loads(read_named(folder / MANIFEST))
     marked: dict[str, set[str]] = {name: set(manifest.get(ERASED, {}).get(name, ())) for name in ("files", "samples")}
     for (other, kind), samples in rows.items():
         if other == build:
@@ -207,7 +208,7 @@ def _files_in(place: Path) -> set[str]:
 
 def _written_by_us(place: Path) -> set[str]:
     try:
-        manifest = json.loads((place / MANIFEST).read_bytes())
+        manifest = json.loads(read_named(place / MANIFEST))
         if manifest["format"] == FORMAT:
             return {MANIFEST, CARD, *manifest["files"]}
     except (OSError, ValueError, KeyError, TypeError):

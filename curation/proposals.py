@@ -15,6 +15,7 @@ from curation.diagnosis.quantities import is_loose
 from curation.diagnosis.recovery import holds_named, recoveries
 from curation.errors import UsageError
 from schemas.canonical import UnreadableError, parse, raw
+from schemas.named_file import read_named
 from schemas.statements import Finding
 from schemas.trajectory import Author, Reads, ToolCall
 
@@ -90,7 +91,7 @@ def propose(case: Case, finding: Finding) -> Proposal | None:
 def read_proposals(path: Path) -> tuple[ProposalLine, ...]:
     """The proposals of a file of JSON lines. Raises UsageError with file and line for the first that is none."""
     try:
-        data = path.read_bytes()
+        data = read_named(path)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; give a readable file of JSON lines") from None
     return tuple(_lines(path, data))

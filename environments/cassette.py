@@ -27,6 +27,7 @@ from environments.session import ToolSession, bounded, restore
 from environments.sources import code_digest
 from environments.tools import Toolbox
 from schemas.canonical import UnreadableError, digest, encode, parse
+from schemas.named_file import open_named
 from schemas.objects import Snapshot, ToolSpec
 from schemas.trajectory import Json, Message, Record, Task, ToolCall, Trajectory
 
@@ -205,7 +206,7 @@ def _unparsed(call: ToolCall) -> str:
 
 def _read(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with open_named(path) as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise EnvironmentFailure(f"{path}: no cassette can be read ({error.strerror})") from error

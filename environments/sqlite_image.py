@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from environments.protocol import SnapshotError, StartError
+from schemas.named_file import open_named
 
 HEADER = b"SQLite format 3\x00"
 
@@ -175,7 +176,7 @@ def read_start(path: Path) -> bytes:
     Raises StartError.
     """
     try:
-        with path.open("rb") as file:
+        with open_named(path) as file:
             is_database = file.read(len(HEADER)) == HEADER
         if is_database:
             with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as source:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from curation.cli.options import JsonOption, StoreOption
+from curation.cli.options import JsonOption, MaxBytesOption, SecondsOption, StoreOption
 
 
 def annotate(
@@ -39,6 +39,8 @@ def annotate(
         typer.Option(metavar="NEW", help="Write an empty side file instead (.csv, else JSON Lines): what is missing."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Match and count; write nothing.")] = False,
+    seconds: SecondsOption = None,
+    max_bytes: MaxBytesOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -47,9 +49,12 @@ def annotate(
     Outcomes, strata, split, environment, stop and what else a side file may say. Records and attempts stay as they are.
     What a line does not mention stays as it was said before.
     """
+    from contextlib import nullcontext
+
     from curation.annotate import annotate as apply
     from curation.blank_side_file import write_blank
-    from curation.cli.options import open_store
+    from curation.cli.memory import bounded_memory
+    from curation.cli.options import open_store, read_bounds
     from curation.cli.output import finish
     from curation.errors import UsageError
     from curation.importers.side_columns import SideLines, read_columns
@@ -65,6 +70,8 @@ def annotate(
         finish(write_blank(open_store(store), template, key), as_json=as_json)
         return
     rows = rows_of(file) if file is not None else rows_of_query(query or "")
-    lines = SideLines(rows, read_columns(columns or (), outcome))
-    result = apply(open_store(store), lines, key, verifier=verifier, dry_run=dry_run)
+    bounded = rows._replace(bounds=read_bounds(seconds, max_bytes))
+    lines = SideLines(bounded, read_columns(columns or (), outcome))
+    with nullcontext() if query is None else bounded_memory():
+        result = apply(open_store(store), lines, key, verifier=verifier, dry_run=dry_run)
     finish(result, as_json=as_json, wrong=result.unmatched > 0)

@@ -11,6 +11,7 @@ import typer
 from curation.errors import UsageError
 
 if TYPE_CHECKING:
+    from curation.queries import Bounds
     from curation.store import Store
     from environments.protocol import Controls
 
@@ -19,6 +20,18 @@ FOLDER = ".curation"
 StoreOption = Annotated[
     str | None,
     typer.Option("--store", metavar="URI", help=f"The store; by default {FOLDER}, found upward from this folder."),
+]
+SecondsOption = Annotated[
+    float | None, typer.Option("--seconds", metavar="N", min=0.001, help="How long a query may run. [default: 300]")
+]
+MaxBytesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-bytes",
+        metavar="N",
+        min=1,
+        help="How large its result may be, or each 4096 rows where it is read as it comes. [default: 64 MiB]",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
@@ -71,6 +84,14 @@ def read_controls(given: Sequence[str] | None) -> "Controls":
         return msgspec.convert(held, Controls, strict=False)
     except msgspec.ValidationError as error:
         raise UsageError(f"--control: {error}") from None
+
+
+def read_bounds(seconds: float | None, max_bytes: int | None) -> "Bounds":
+    """The bounds of a query, those that are given and else their defaults."""
+    from curation.queries import Bounds
+
+    default = Bounds()
+    return Bounds(seconds or default.seconds, max_bytes or default.result_bytes)
 
 
 def open_store(uri: str | None) -> "Store":

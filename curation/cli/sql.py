@@ -5,11 +5,13 @@ from typing import Annotated
 
 import typer
 
-from curation.cli.options import JsonOption, StoreOption
+from curation.cli.options import JsonOption, MaxBytesOption, SecondsOption, StoreOption
 
 
 def sql(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="One SELECT in DuckDB's dialect.")],
+    seconds: SecondsOption = None,
+    max_bytes: MaxBytesOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -17,20 +19,24 @@ def sql(
 
     Its tables are trajectories, objects, sightings, annotations, findings, verifications, selections and tombstones.
     The views attempts, effective_annotations, effective_findings and effective_verifications say what holds. A column
-    whose name is taken gets a number.
+    whose name is taken gets a number. What it prints is as stored: secrets are not masked.
     """
     import msgspec
 
-    from curation.cli.options import open_store
+    from curation.cli.memory import bounded_memory
+    from curation.cli.options import open_store, read_bounds
     from curation.cli.output import finish
 
     class QueryResult(msgspec.Struct):
         columns: list[str]
         rows: list[dict[str, object]]
 
-    table = open_store(store).sql(query)
-    columns = _distinct(table.column_names)
-    rows = table.rename_columns(columns).to_pylist(maps_as_pydicts="lossy")
+    columns: list[str] = []
+    rows: list[dict[str, object]] = []
+    with bounded_memory():
+        for batch in open_store(store).ask(query, read_bounds(seconds, max_bytes)):
+            columns = _distinct(batch.schema.names)
+            rows += batch.rename_columns(columns).to_pylist(maps_as_pydicts="lossy")
     finish(QueryResult(columns, rows), as_json=as_json, whole=True, as_stored=True)
 
 

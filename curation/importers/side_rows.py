@@ -8,6 +8,7 @@ import csv
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -15,13 +16,20 @@ from curation.errors import UsageError
 from curation.importers.face import MAX_RECORD_BYTES
 from curation.importers.formulas import NOTE, unescape
 from curation.importers.lines import BOM, read_lines
+from curation.queries import SETTINGS, Bounds, stream
 from schemas import canonical
+from schemas.named_file import open_named
 
 Form = Literal["jsonl", "csv", "parquet", "sql"]
 Row = dict[str, Any]
 
-MAX_QUERY_BYTES = "2GB"  # of memory that a query may take
 
+_LOCAL: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+}
+_BOUNDS = Bounds()
 _PARQUET = b"PAR1"
 _HEAD = 1 << 16
 _TEXT_FILES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -38,6 +46,7 @@ class SideRows(NamedTuple):
 
     form: Form
     source: str
+    bounds: Bounds = _BOUNDS
 
     def read(self) -> Iterator[tuple[int, Row]]:
         """Every row with its number."""
@@ -47,9 +56,9 @@ class SideRows(NamedTuple):
             case "csv":
                 return _read_csv(Path(self.source))
             case "parquet":
-                return _read_query(f"FROM read_parquet({_literal(_verbatim(self.source))})", self.source)
+                return self._read_query(f"FROM read_parquet({_literal(_verbatim(self.source))})")
             case "sql":
-                return _read_query(self.source, self.name)
+                return self._read_query(self.source)
 
     @property
     def name(self) -> str:
@@ -60,11 +69,43 @@ class SideRows(NamedTuple):
         """Where a row stands, in words."""
         return f"{self.name}:{number}" if self.form in ("jsonl", "csv") else f"{self.name}, row {number}"
 
+    def _read_query(self, query: str) -> Iterator[tuple[int, Row]]:
+        import duckdb
+
+        number = 0
+        try:
+            with duckdb.connect(config={**SETTINGS, **_LOCAL}) as connection:
+                kinds = [statement.type for statement in connection.extract_statements(query)]
+                if kinds != [duckdb.StatementType.SELECT]:
+                    raise UsageError(f"one SELECT statement is wanted, not {query!r}")
+                files, texts = _named_in(connection, query)
+                for name in files:
+                    _refuse_endless(Path(name))
+                for table in texts:
+                    source = f"read_csv({_literal(table)}, all_varchar = true)"
+                    connection.execute(f'CREATE TEMP VIEW "{table.replace(chr(34), chr(34) * 2)}" AS FROM {source}')
+                connection.execute("SET lock_configuration = true")
+                for batch in stream(connection, query, _BATCH, self.bounds, as_it_comes=True):
+                    for row in batch.to_pylist(maps_as_pydicts="strict"):
+                        number += 1
+                        yield number, row
+        except UsageError as error:
+            raise UsageError(f"{self.name}: {error}") from None
+        except duckdb.Error as error:
+            words = " ".join(str(error).split())
+            way = (
+                "only local files are read, without extensions" if "extension" in words else "mend it and run it again"
+            )
+            raise UsageError(f"{self.name}: {words[:400]}: {way}") from None
+
 
 def rows_of(path: Path) -> SideRows:
     """The rows of a file, told by its content: Parquet, JSON Lines (begins with a bracket), else CSV with a header."""
-    with path.open("rb") as file:
-        head = file.read(_HEAD)
+    try:
+        with open_named(path) as file:
+            head = file.read(_HEAD)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
     if head.startswith(_PARQUET):
         return SideRows("parquet", str(path))
     if not (text := head.removeprefix(BOM).lstrip()) or text.startswith((b"{", b"[")):
@@ -72,12 +113,13 @@ def rows_of(path: Path) -> SideRows:
     return SideRows("csv", str(path))
 
 
-def rows_of_query(query: str) -> SideRows:
+def rows_of_query(query: str, bounds: Bounds = _BOUNDS) -> SideRows:
     """The rows of one SELECT in DuckDB's dialect over local files, as in ``SELECT id AS key FROM 'x.parquet'``.
 
     CSV files that it names as tables are read as text. Nothing else is opened: no network, no extension, no store.
+    Of its result 4,096 rows are held at a time, which are bounded.
     """
-    return SideRows("sql", query)
+    return SideRows("sql", query, bounds)
 
 
 def _read_objects(path: Path) -> Iterator[tuple[int, Row]]:
@@ -126,7 +168,7 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
 
 
 def _text_lines(path: Path) -> Iterator[str]:
-    with path.open("rb") as file:
+    with open_named(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(_MAX_LINE), b""), 1):
             if len(line) == _MAX_LINE:
                 raise UsageError(f"{path}:{number}: the line is over the limit of {_MAX_LINE} bytes; {_FORMS}")
@@ -137,50 +179,29 @@ def _text_lines(path: Path) -> Iterator[str]:
                 raise UsageError(f"{path}:{number}: {wrong!r} is no UTF-8: save the file as UTF-8") from None
 
 
-def _read_query(query: str, name: str) -> Iterator[tuple[int, Row]]:
-    import duckdb
-
-    settings: dict[str, str | bool | int | float | list[str]] = {
-        "threads": 2,
-        "memory_limit": MAX_QUERY_BYTES,
-        "temp_directory": "",
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-        "python_enable_replacements": False,
-    }
-    number = 0
-    try:
-        with duckdb.connect(config=settings) as connection:
-            kinds = [statement.type for statement in connection.extract_statements(query)]
-            if kinds != [duckdb.StatementType.SELECT]:
-                raise UsageError(f"{name}: one SELECT statement is wanted, not {query!r}")
-            for table in _text_tables(connection, query):
-                source = f"read_csv({_literal(table)}, all_varchar = true)"
-                connection.execute(f'CREATE TEMP VIEW "{table.replace(chr(34), chr(34) * 2)}" AS FROM {source}')
-            connection.execute("SET lock_configuration = true")
-            for batch in connection.sql(query).to_arrow_reader(_BATCH):
-                for row in batch.to_pylist(maps_as_pydicts="strict"):
-                    number += 1
-                    yield number, row
-    except duckdb.Error as error:
-        words = " ".join(str(error).split())
-        way = "only local files are read, without extensions" if "extension" in words else "mend it and run it again"
-        raise UsageError(f"{name}: {words[:400]}: {way}") from None
-
-
-def _text_tables(connection: Any, query: str) -> list[str]:
-    """The CSV files that a query names as tables."""
+def _named_in(connection: Any, query: str) -> tuple[set[str], list[str]]:
+    """All words of a query that may name a file, and the CSV files that it names as tables."""
     (tree,) = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchone()
-    pending, found = [json.loads(tree)], set()
+    pending, words, tables = [json.loads(tree)], set[str](), set[str]()
     while pending:
         match pending.pop():
-            case {"type": "BASE_TABLE", "table_name": str(name)} if name.lower().endswith(_TEXT_FILES):
-                found.add(name)
+            case str() as word:
+                words.add(word)
             case dict() as node:
                 pending.extend(node.values())
+                match node:
+                    case {"type": "BASE_TABLE", "table_name": str(name)} if name.lower().endswith(_TEXT_FILES):
+                        tables.add(name)
             case list() as nodes:
                 pending.extend(nodes)
-    return sorted(found)
+    return words, sorted(tables)
+
+
+def _refuse_endless(path: Path) -> None:
+    """Raise UsageError where there is a pipe or a device of that name."""
+    with suppress(OSError, ValueError):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise UsageError(f"{path}: not a regular file; save what it gives to a file first")
 
 
 def _literal(name: object) -> str:

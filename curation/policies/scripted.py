@@ -14,6 +14,7 @@ import msgspec
 from curation.errors import UsageError
 from curation.policies.policy import Call, Response
 from schemas.canonical import digest
+from schemas.named_file import read_named
 from schemas.objects import ToolSpec
 from schemas.trajectory import Message, Usage
 
@@ -48,7 +49,7 @@ class Scripted:
 def from_file(path: Path) -> Scripted:
     """The policy of a file. Raises UsageError with what is wrong in it."""
     try:
-        data = path.read_bytes()
+        data = read_named(path)
         entries = msgspec.json.decode(data, type=list[str | _Turn])
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; give a readable JSON file") from None

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from curation.errors import CurationError, ErasedError, MovedError, NotFoundError, StoreError, UsageError
+from curation.queries import SETTINGS, Bounds, stream
 from curation.store import clearing, files, returning, views
 from curation.store.batch import Batch
 from curation.store.files import StagedFile
@@ -79,6 +80,19 @@ class Store:
         """
         self.refuse_torn()
         return self._query(query, params)
+
+    def ask(self, query: str, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+        """The result of a query that somebody wrote, in batches, the first of which is empty.
+
+        Raises as ``sql`` does, and UsageError where the query is over a bound.
+        """
+        self.refuse_torn()
+        connection = views.connect(self.uri, self._tables, self._torn, verify=True, settings=SETTINGS)
+        try:
+            _refuse_change(connection, query)
+            yield from stream(connection, query, _CHUNK, bounds, as_it_comes=False)
+        except duckdb.Error as error:
+            raise _explained(error) from error
 
     def stream(self, query: str, params: Mapping[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
         """The result of one query in batches of so many rows, without holding it; ``params`` are bound by name.
@@ -205,9 +219,7 @@ class Store:
 
     def _query(self, query: str, params: Sequence[Any] | None) -> pa.Table:
         try:
-            statements = self._connection.extract_statements(query)
-            if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
-                raise UsageError(f"one SELECT statement is wanted, not {query!r}: a store is never changed by SQL")
+            _refuse_change(self._connection, query)
             return self._connection.sql(query, params=list(params or ())).to_arrow_table()
         except duckdb.Error as error:
             raise _explained(error) from error
@@ -320,6 +332,11 @@ class Store:
                 if kept.num_rows:
                     writer.write(pa.Table.from_batches([kept]))
         return [writer.close()]
+
+
+def _refuse_change(connection: duckdb.DuckDBPyConnection, query: str) -> None:
+    if [statement.type for statement in connection.extract_statements(query)] != [duckdb.StatementType.SELECT]:
+        raise UsageError(f"one SELECT statement is wanted, not {query!r}: a store is never changed by SQL")
 
 
 def _explained(error: duckdb.Error) -> CurationError:

@@ -15,17 +15,24 @@ from curation.store.files import data_files, is_local
 from curation.store.tables import TABLES
 
 MISMATCH = "id_mismatch"
+Settings = Mapping[str, str | bool | int | float | list[str]]
+DEFAULT: Settings = {"threads": 2}
 
 
 def connect(
-    uri: str, tables: Mapping[str, DeltaTable], torn: Mapping[str, Sequence[str]], *, verify: bool
+    uri: str,
+    tables: Mapping[str, DeltaTable],
+    torn: Mapping[str, Sequence[str]],
+    *,
+    verify: bool,
+    settings: Settings = DEFAULT,
 ) -> duckdb.DuckDBPyConnection:
     """A connection that can read this store and nothing else, with every table and view defined.
 
     Files named in ``torn`` are left out of the views. With ``verify``, a query that reads content which is not what its
     id names fails with ``id_mismatch``; one that reads other columns alone costs nothing more.
     """
-    connection = duckdb.connect(config={"threads": 2})
+    connection = duckdb.connect(config=dict(settings))
     for name, table in tables.items():
         attach(connection, uri, name, table, torn.get(name, ()), verify=verify)
     for statement in VIEWS:
