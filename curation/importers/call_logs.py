@@ -274,8 +274,12 @@ def _build(_: Any, data: bytes, piece: Slice, __: int) -> Iterator[Item]:
         except RefusedError as error:
             yield Rejected(error.code, error.detail, data, piece.place, piece.offset, who.part)
             continue
-        codes = [code for code, known in (("repeated_lines", about["again"]), ("history_left_out", left_out)) if known]
-        made = made._replace(warnings=(*made.warnings, *codes))
+        warnings = list(made.warnings)
+        if about["again"]:
+            warnings.append("repeated_lines")
+        if left_out:
+            warnings.append("history_left_out")
+        made = made._replace(warnings=tuple(warnings))
         yield made
         for place, offset in about["again"]:
             yield made._replace(place=place, offset=offset, part=f"again {place}")
