@@ -31,7 +31,7 @@ from schemas.statements import Statement
 from schemas.tombstones import Tombstone
 from schemas.trajectory import Trajectory
 
-_SPILL_BYTES = 32 * 2**20
+_SPILL_BYTES = 8 * 2**20
 _SPILL_ROWS = 20_000
 
 
