@@ -21,6 +21,7 @@ from schemas.canonical import digest, encode
 from schemas.objects import Sighting
 from schemas.selection import Difference, Selection
 from schemas.tombstones import Tombstone
+from schemas.trajectory import decode
 
 CODE = "erased"
 STANDING = "NOT lifted AND id NOT IN (SELECT unnest(supersedes) FROM tombstones)"
@@ -93,6 +94,8 @@ def touched(table: str, rows: pa.RecordBatch, erased: frozenset[str]) -> pa.Arra
         case "selections":
             records = zip(rows["record"].to_pylist(), found.to_pylist(), strict=True)
             return pa.array([hit and _marked(record, erased) != record.encode() for record, hit in records])
+        case "trajectories" if "record" in rows.schema.names:
+            return pc.or_(found, pa.array([name in erased for name in _sources(rows)], pa.bool_()))
         case _:
             return found
 
@@ -150,10 +153,17 @@ def names_erased(uri: str, table: str, path: str, erased: frozenset[str]) -> set
 def _names_in(uri: str, table: str, path: str, erased: frozenset[str]) -> Iterator[set[str]]:
     if table not in _NAMES:
         return
-    more = {"sightings": ("code",), "selections": ("record",)}.get(table, ())
+    more = {"sightings": ["code"], "selections": ["record"]}.get(table, [])
+    if table == "trajectories" and any(
+        rows["parent"].null_count < rows.num_rows for rows in _batches(uri, table, path, ["parent"])
+    ):
+        more = ["record"]
     for rows in _batches(uri, table, path, [*_NAMES[table], *more]):
         hit = rows.filter(touched(table, rows, erased))
-        yield {name for column in _NAMES[table] for name in hit[column].to_pylist() if name in erased}
+        named = {name for column in _NAMES[table] for name in hit[column].to_pylist()}
+        if table == "trajectories" and more:
+            named.update(_sources(hit))
+        yield named & erased
 
 
 def sweep(uri: str, table: str, erased: frozenset[str]) -> list[str]:
@@ -177,6 +187,21 @@ def sweep(uri: str, table: str, erased: frozenset[str]) -> list[str]:
 def _batches(uri: str, table: str, path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     with files.storage(uri, table).open_input_file(path) as source:
         yield from pq.ParquetFile(source).iter_batches(batch_size=_ROWS, columns=list(columns))
+
+
+def _sources(rows: pa.RecordBatch) -> Iterator[str]:
+    """For every trajectory the attempt that its correction was taken from; the empty text where it is none."""
+    for parent, record in zip(rows["parent"].to_pylist(), rows["record"].to_pylist(), strict=True):
+        yield _source(record) if parent is not None and '"sibling"' in record else ""
+
+
+def _source(record: str) -> str:
+    try:
+        fork = decode(record).fork
+    except msgspec.DecodeError:  # a damaged record names nothing
+        return ""
+    author = None if fork is None else fork.correction.author
+    return author.name if author is not None and author.kind == "sibling" else ""
 
 
 def _nameless(sighting: Sighting) -> Sighting:

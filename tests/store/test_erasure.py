@@ -440,8 +440,11 @@ def test_a_correction_that_was_taken_from_an_attempt_comes_back_after_it_alone(t
     )
     (made,) = put(store, copied)
     erase(store, "a")
-    with pytest.raises(StoreError, match="erased"):
-        put(store, copied)
+    other = replace(copied, messages=(*copied.messages, *failing().messages[-1:]))
+    for late in (copied, other):
+        with pytest.raises(StoreError, match="erased"):
+            put(store, late)
+    assert standing(store) == {"fork": 1, "raw": 1, "tools": 1, "trajectory": 1}
     again(store, tmp_path, "a", readmit=True)
     assert barred_forks(store) == frozenset()
     assert put(store, copied) == [made]
@@ -488,3 +491,22 @@ def test_the_decisions_of_a_build_that_say_they_are_erased_say_so_when_a_side_is
     assert standing(store) == {"fork": 1}
     erase(store)
     assert store.sql("SELECT record FROM selections").to_pylist() == told
+
+
+def test_at_a_uri_the_same_goes_and_comes_back(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    store = Store.create(folder.as_uri())
+    going = again(store, tmp_path, "a")
+    (held,) = (folder / "trajectories").glob("*.parquet")
+    late = Store.open(store.uri)
+    put(store, fork_of(going), failing())
+    shutil.copy(held, held.with_name("part-left.parquet"))
+    assert erase(store, "a").erased == {"fork": 1, "raw": 1, "tools": 1, "trajectory": 1}
+    assert files_with(folder, WORD) == []
+    assert not held.with_name("part-left.parquet").exists()
+    with pytest.raises(StoreError, match="erased"):
+        put(late, fork_of(going))
+    assert standing(store) == {"fork": 1, "raw": 1, "tools": 1, "trajectory": 1}
+    assert again(Store.open(store.uri), tmp_path, "a", readmit=True) == going
+    put(late, fork_of(going))
+    assert standing(late) == {}
