@@ -86,8 +86,8 @@ WARNINGS: dict[str, Reason] = {
         "Import the complete session.",
     ),
     "history_left_out": Reason(
-        "The run goes on from calls that so many runs of its log share that they were not read again for it; its record "
-        "begins with its own calls.",
+        "The run goes on from calls that so many runs of its log share that they were not read again for it; its "
+        "record begins with its own calls.",
         "Import the session from a file of its own.",
     ),
     "parents_unknown": Reason(
