@@ -137,9 +137,9 @@ def read_run(run: Run, calls: Mapping[int, ModelCall], who: Who, data: bytes, pi
     if not chain:
         raise RefusedError("not_a_record", "no call of a model")
     entries = history_of(chain, run.choice)
-    unlike = {end for at, call in own.items() if (end := _write_out(entries, at, call)) in range(len(entries))}
+    unlike = {_write_out(entries, at, call) for at, call in own.items()}
     unlike |= {at for at, call in own.items() if not _is_shown(entries, at, call)}
-    hidden = dict.fromkeys(unlike, "reasoning")
+    hidden = {at: "reasoning" for at in unlike if at is not None and at < len(entries)}
     hidden |= {index: mark for index, entry in enumerate(entries) if (mark := entry.get(HIDDEN)) is not None}
     if run.gap:
         hidden[0] = "compaction"
