@@ -1,7 +1,6 @@
 """A query that somebody wrote, run within bounds of time, memory and result, its rows in batches as they come."""
 
 import threading
-import time
 from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,11 +22,11 @@ _OF_MEMORY = ("Out of Memory", "maximum total string size")
 
 
 class Bounds(NamedTuple):
-    """How many seconds a query may run, and how many bytes its result may have; of one that is read as it comes, each
-    batch.
+    """How many seconds a query and the reading of its result may take, and how many bytes the result may have; of one
+    that is read as it comes, each batch.
     """
 
-    seconds: float = 300.0
+    seconds: float | None = 300.0
     result_bytes: int = 64 << 20
 
 
@@ -36,45 +35,46 @@ def stream(
 ) -> "Iterator[pa.RecordBatch]":
     """The result in batches of at most so many rows, the first of which has none.
 
-    With ``as_it_comes`` only a batch is held, not the whole. Only the time in which the query itself runs counts.
-    Raises UsageError, with the bound and the way out, for a query that is over one, duckdb.Error for one that is wrong.
+    With ``as_it_comes`` only a batch is held, not the whole. Time counts until the last batch is taken. Raises
+    UsageError, with the bound and the way out, for a query that is over one, duckdb.Error for one that is wrong.
     """
     import duckdb
 
-    left, size = bounds.seconds, 0
-    batches: Iterator[pa.RecordBatch] | None = None
-    while True:
-        started = time.monotonic()
-        over = threading.Event()
-        timer = threading.Timer(max(left, 0), _interrupt, (connection, over))
+    over, size = threading.Event(), 0
+    timer = threading.Timer(bounds.seconds or 0, _interrupt, (connection, over))
+    timer.daemon = True
+    if bounds.seconds is not None:
         timer.start()
-        try:
-            if batches is None:
-                reader = connection.sql(query).to_arrow_reader(rows)
-                batches = chain((_empty(reader.schema),), reader)
-            batch = next(batches, None)
-        except (duckdb.Error, OSError, MemoryError) as error:
+    try:
+        reader = connection.sql(query).to_arrow_reader(rows)
+        for batch in chain((_empty(reader.schema),), reader):
             if over.is_set():
-                raise UsageError(
-                    f"the query ran for over {bounds.seconds:g} seconds: select less, or let it run longer with "
-                    "--seconds N"
-                ) from None
-            raise _explained(error) from None
-        finally:
-            timer.cancel()
-            timer.join()  # no thread is left that the end of the process would cut off
-        left -= time.monotonic() - started
-        if batch is None:
-            return
-        weight = batch.nbytes + ROW_BYTES * batch.num_rows
-        size = weight if as_it_comes else size + weight
-        if size > bounds.result_bytes:
-            part = f"a part of the result ({batch.num_rows} rows)" if as_it_comes else "the result"
-            raise UsageError(
-                f"{part} is over {bounds.result_bytes} bytes: select less (fewer columns, a LIMIT), or take more with "
-                "--max-bytes N"
-            )
-        yield batch
+                raise _too_long(bounds)
+            weight = batch.nbytes + ROW_BYTES * batch.num_rows
+            size = weight if as_it_comes else size + weight
+            if size > bounds.result_bytes:
+                raise _too_large(bounds, batch.num_rows if as_it_comes else None)
+            yield batch
+    except (duckdb.Error, OSError, MemoryError) as error:
+        raise (_too_long(bounds) if over.is_set() else _explained(error)) from None
+    finally:
+        timer.cancel()
+        if timer.is_alive():
+            timer.join()
+
+
+def _too_long(bounds: Bounds) -> UsageError:
+    return UsageError(
+        f"the query ran for over {bounds.seconds:g} seconds: select less, or let it run longer with --seconds N"
+    )
+
+
+def _too_large(bounds: Bounds, rows: int | None) -> UsageError:
+    part = "the result" if rows is None else f"a part of the result ({rows} rows)"
+    return UsageError(
+        f"{part} is over {bounds.result_bytes} bytes: select less (fewer columns, a LIMIT), or take more with "
+        "--max-bytes N"
+    )
 
 
 def _empty(schema: "pa.Schema") -> "pa.RecordBatch":

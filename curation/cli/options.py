@@ -22,7 +22,7 @@ StoreOption = Annotated[
     typer.Option("--store", metavar="URI", help=f"The store; by default {FOLDER}, found upward from this folder."),
 ]
 SecondsOption = Annotated[
-    float | None, typer.Option("--seconds", metavar="N", min=0.001, help="How long a query may run. [default: 300]")
+    float | None, typer.Option("--seconds", metavar="N", min=0.001, help="How long a query may take. [default: 300]")
 ]
 MaxBytesOption = Annotated[
     int | None,

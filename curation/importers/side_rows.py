@@ -30,6 +30,7 @@ _LOCAL: dict[str, str | bool | int | float | list[str]] = {
     "python_enable_replacements": False,
 }
 _BOUNDS = Bounds()
+_OF_FILE = Bounds(None, 1 << 30)
 _PARQUET = b"PAR1"
 _HEAD = 1 << 16
 _TEXT_FILES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -85,7 +86,8 @@ class SideRows(NamedTuple):
                     source = f"read_csv({_literal(table)}, all_varchar = true)"
                     connection.execute(f'CREATE TEMP VIEW "{table.replace(chr(34), chr(34) * 2)}" AS FROM {source}')
                 connection.execute("SET lock_configuration = true")
-                for batch in stream(connection, query, _BATCH, self.bounds, as_it_comes=True):
+                bounds = self.bounds if self.form == "sql" else _OF_FILE
+                for batch in stream(connection, query, _BATCH, bounds, as_it_comes=True):
                     for row in batch.to_pylist(maps_as_pydicts="strict"):
                         number += 1
                         yield number, row

@@ -44,6 +44,11 @@ def test_a_query_without_an_end_is_refused_with_the_bound(folder: Path, verb: tu
     )
 
 
+def test_rows_without_an_end_are_refused_with_the_bound(folder: Path) -> None:
+    query = "SELECT range::VARCHAR AS key FROM range(1000000000000)"
+    assert "over 1 seconds" in refused(folder, "annotate", "--sql", query, "--seconds", "1")
+
+
 def test_a_result_over_its_bound_is_refused_and_taken_with_a_larger_one(folder: Path) -> None:
     query = "SELECT range::VARCHAR AS key FROM range(20000)"
     assert "the result is over 1000000 bytes" in refused(folder, "sql", query, "--max-bytes", "1000000")
