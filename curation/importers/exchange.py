@@ -59,14 +59,11 @@ def is_exchange(value: Any, *, cut: bool = False) -> bool:
     return are_messages(asked) or ("messages" not in pair.request and isinstance(asked, str))
 
 
-def read_exchange(record: Any, *, history: bool = True) -> ModelCall:
-    """The call of a line; without ``history``, all but the messages of its request.
-
-    Raises RefusedError for what is no call of a chat model.
-    """
+def read_exchange(record: Any) -> ModelCall:
+    """The call of a line. Raises RefusedError for what is no call of a chat model."""
     line = _open(record)
     request, answer = line.pair.request, line.pair.response
-    call = _tied(line, history=history)
+    call = _tied(line)
     usage = _usage(answer, record)
     error = error_of(record, answer)
     if error is None and isinstance(answer, str) and answer and not call.answers:
@@ -92,7 +89,7 @@ def read_ties(record: Any) -> ModelCall:
 
     Raises RefusedError for what is no call of a chat model.
     """
-    return _tied(_open(record), history=True)
+    return _tied(_open(record))
 
 
 class _Line(NamedTuple):
@@ -122,11 +119,11 @@ def _open(record: Any) -> _Line:
     return _Line(pair, answers, finish, linked, streamed is not None and streamed.cut)
 
 
-def _tied(line: _Line, *, history: bool) -> ModelCall:
+def _tied(line: _Line) -> ModelCall:
     pair, answer = line.pair, line.pair.response
     request = pair.request
     return ModelCall(
-        messages=[] if not history else read_items(request["input"]) if line.linked else _messages(request),
+        messages=read_items(request["input"]) if line.linked else _messages(request),
         answers=line.answers,
         head=_head(request) if line.linked else None,
         id=_text(answer, "id") or _text(pair.around[0], "response_id"),
