@@ -76,7 +76,7 @@ def read_exchange(record: Any) -> ModelCall:
         prompt_tokens=_prompt_tokens(usage),
         completion_tokens=_number(usage, "completion_tokens", "output_tokens", "output", "completionTokens"),
         cost=_cost(usage, record),
-        finish=line.finish,
+        finishes=line.finishes,
         error="the recorded stream ends before its end" if line.cut and error is None else error,
         status=status_of(line.pair),
         time=time_of(line.pair),
@@ -97,7 +97,7 @@ class _Line(NamedTuple):
 
     pair: Pair
     answers: list[list[dict[str, Any]]]
-    finish: str | None
+    finishes: list[str | None]
     linked: bool
     cut: bool
 
@@ -115,8 +115,8 @@ def _open(record: Any) -> _Line:
     answer = pair.response
     if isinstance(answer, dict) and answer.get("object") == "list" and "data" in answer:
         raise RefusedError("not_a_record", "the response is a list of embeddings: it is no call of a chat model")
-    answers, finish = ([], None) if isinstance(answer, str) and is_sent(pair) else _answers(answer)
-    return _Line(pair, answers, finish, linked, streamed is not None and streamed.cut)
+    answers, finishes = ([], []) if isinstance(answer, str) and is_sent(pair) else _answers(answer)
+    return _Line(pair, answers, finishes, linked, streamed is not None and streamed.cut)
 
 
 def _tied(line: _Line) -> ModelCall:
@@ -134,31 +134,30 @@ def _tied(line: _Line) -> ModelCall:
     )
 
 
-def _answers(answer: Any) -> tuple[list[list[dict[str, Any]]], str | None]:
-    """The alternative answers of a response, and why the first ended."""
+def _answers(answer: Any) -> tuple[list[list[dict[str, Any]]], list[str | None]]:
+    """The alternative answers of a response, and why each ended; of one without answers, why that is so."""
     if isinstance(answer, str):
-        return [[{"role": "assistant", "content": answer}]] if answer else [], None
+        return [[{"role": "assistant", "content": answer}]] if answer else [], []
     match answer:
         case {"choices": [*listed]}:
             choices = [choice for choice in listed if isinstance(choice, dict)]
-            messages = [choice["message"] for choice in choices if isinstance(choice.get("message"), dict)]
-            return [_assistant(message) for message in messages], _text(
-                choices[0], "finish_reason"
-            ) if choices else None
+            spoken = [choice for choice in choices if isinstance(choice.get("message"), dict)]
+            ended = [_text(choice, "finish_reason") for choice in spoken or choices]
+            return [_assistant(choice["message"]) for choice in spoken], ended
         case {"output": [_, *_] as output, **rest}:
             reason = rest.get("incomplete_details")
             said = read_items(output)
-            return [said] if said else [], _text(reason, "reason") or _text(rest, "status")
+            return [said] if said else [], [_text(reason, "reason") or _text(rest, "status")]
         case {"message": {"role": _} as message}:
-            return [_assistant(message)], _text(answer, "finish_reason")
+            return [_assistant(message)], [_text(answer, "finish_reason")]
         case {"type": "message", "content": [*content], **rest}:
-            return [read_turn({"role": "assistant", "content": content})], _text(rest, "stop_reason")
+            return [read_turn({"role": "assistant", "content": content})], [_text(rest, "stop_reason")]
         case {"role": "assistant"}:
-            return [_assistant(answer)], _text(answer, "finish_reason") or _text(answer, "stop_reason")
+            return [_assistant(answer)], [_text(answer, "finish_reason") or _text(answer, "stop_reason")]
         case {"status": "cancelled" | "incomplete" as status}:
-            return [], status
+            return [], [status]
         case _:
-            return [], None
+            return [], []
 
 
 def _assistant(message: dict[str, Any]) -> list[dict[str, Any]]:

@@ -85,7 +85,7 @@ def read_call(run: Mapping[str, Any], histories: Histories) -> ModelCall:
     """The call of a run of type ``llm``; ``histories`` are those of its trace as far as they were read."""
     inputs, outputs = _object(run, "inputs"), _object(run, "outputs")
     settings = _settings(run) | inputs
-    answers, finish = _answers(outputs)
+    answers, finishes = _answers(outputs)
     usage = _usage(outputs)
     reasoning = _inner(usage, ("output_token_details", "completion_tokens_details"), ("reasoning", "reasoning_tokens"))
     error = run.get("error")
@@ -107,7 +107,7 @@ def read_call(run: Mapping[str, Any], histories: Histories) -> ModelCall:
         prompt_tokens=_integer(usage, "input_tokens", "prompt_tokens"),
         completion_tokens=_integer(usage, "output_tokens", "completion_tokens"),
         cost=next((usage[key] for key in ("total_cost", "cost") if type(usage.get(key)) in (int, float)), None),
-        finish=finish,
+        finishes=finishes,
         error=None if answers or not error else written(error),
         time=iso_time(run.get("start_time")),
         reasoned=bool(reasoning) and not any(said.get("reasoning_content") for answer in answers for said in answer),
@@ -179,34 +179,25 @@ def _messages(inputs: Mapping[str, Any], histories: Histories) -> list[dict[str,
     return [{"role": "user", "content": text} for text in texts if isinstance(text, str)]
 
 
-def _answers(outputs: Mapping[str, Any]) -> tuple[list[list[dict[str, Any]]], str | None]:
+def _answers(outputs: Mapping[str, Any]) -> tuple[list[list[dict[str, Any]]], list[str | None]]:
+    """The alternative answers of a run, and why each ended."""
     found: list[dict[str, Any]] = []
-    finish: Any = None
+    ended: list[Any] = []
     if isinstance(outputs.get("choices"), list):
-        choices = _objects(outputs["choices"])
-        found = [
-            chat_message({"role": "assistant", **choice["message"]})
-            for choice in choices
-            if isinstance(choice.get("message"), dict)
-        ]
-        finish = choices[0].get("finish_reason") if choices else None
+        choices = [choice for choice in _objects(outputs["choices"]) if isinstance(choice.get("message"), dict)]
+        found = [chat_message({"role": "assistant", **choice["message"]}) for choice in choices]
+        ended = [choice.get("finish_reason") for choice in choices]
     elif isinstance(outputs.get("generations"), list):
-        made = (
-            outputs["generations"][0]
-            if outputs["generations"] and isinstance(outputs["generations"][0], list)
-            else outputs["generations"]
-        )
-        for generation in _objects(made):
+        for generation in _objects(_flat(outputs["generations"])):
             message = generation.get("message")
             text = {"role": "assistant", "content": written(generation.get("text"))}
             found.append(chat_message(message) if isinstance(message, dict) else text)
-        told = _objects(made)[0] if _objects(made) else {}
-        finish = _inner(told, ("generation_info",), ("finish_reason", "stop_reason"))
+            ended.append(_inner(generation, ("generation_info",), ("finish_reason", "stop_reason")))
     elif isinstance(outputs.get("message"), dict):
         found = [chat_message(outputs["message"])]
     elif _is_message(outputs):
         found = [chat_message(outputs)]
-    return [[message] for message in found], finish if isinstance(finish, str) else None
+    return [[message] for message in found], [each if isinstance(each, str) else None for each in ended]
 
 
 def _is_message(value: Mapping[str, Any]) -> bool:

@@ -41,7 +41,8 @@ class ModelCall(NamedTuple):
     Messages are of the OpenAI chat shape; ``HIDDEN`` marks one before which something is not logged. ``head`` is a
     first message that is set anew in each call, ``previous`` the call whose context this one goes on from.
     ``reasoned``: tokens went into reasoning that the answer does not show. ``status`` is that of HTTP, ``time`` is
-    ISO text. ``conversation``: the provider keeps the history of its session. ``cut``: the answer is a recorded stream
+    ISO text. ``finishes`` say why each of the answers ended; where there is none, the first says why the request did.
+    ``conversation``: the provider keeps the history of its session. ``cut``: the answer is a recorded stream
     that ends before its end.
     """
 
@@ -58,7 +59,7 @@ class ModelCall(NamedTuple):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cost: float | int | None = None
-    finish: str | None = None
+    finishes: Sequence[str | None] = ()
     error: str | None = None
     status: int | None = None
     time: str | None = None
@@ -156,7 +157,7 @@ def read_run(run: Run, calls: Mapping[int, ModelCall], who: Who, data: bytes, pi
     )
     tools = _tools(own.values() or chain[-1:])
     failed = [calls[position] for position in run.failed if position in calls]
-    stop, stop_text = _stop(chain[-1], messages) if who.error is None else ("unknown", who.error)
+    stop, stop_text = _stop(chain[-1], run.choice, messages) if who.error is None else ("unknown", who.error)
     trajectory = Trajectory(
         messages,
         task=who.task,
@@ -272,21 +273,22 @@ def _is_copied(run: Run, index: int, message: Message) -> bool:
     return message.role == "assistant" and run.branch is not None and run.branch.message <= index < run.decided
 
 
-def _stop(last: ModelCall, messages: Sequence[Message]) -> tuple[Stop, str | None]:
-    """How the last call ended: a request that failed says nothing of what the model would have done."""
+def _stop(last: ModelCall, choice: int, messages: Sequence[Message]) -> tuple[Stop, str | None]:
+    """How an answer of the last call ended: a request that failed says nothing of what the model would have done."""
+    finish = last.finishes[choice] if choice < len(last.finishes) else None
     if last.cut and last.answers:
         return "unknown", last.error
     if not last.answers:
         text = last.error if last.error is not None else None if last.status is None else f"HTTP {last.status}"
-        if last.finish == "cancelled":
-            return "cancelled", text or last.finish
+        if finish == "cancelled":
+            return "cancelled", text or finish
         if last.error is not None and "context_length_exceeded" in last.error:
             return "context_length", text
         outside = last.status is None or last.status in _OVERLOADED or last.status >= 500
         return "provider_error" if outside and text is not None else "unknown", text
     if messages and messages[-1].tool_calls:
-        return "unknown", last.finish
-    return _STOPS.get(last.finish or "", "unknown"), last.finish
+        return "unknown", finish
+    return _STOPS.get(finish or "", "unknown"), finish
 
 
 def _tools(calls: Iterable[ModelCall]) -> Object | None:

@@ -157,7 +157,7 @@ class _Session:
                     tools=tools if isinstance(tools, list) else None,
                     prompt_tokens=end.prompt,
                     completion_tokens=end.completion,
-                    finish=self.stop if last else None,
+                    finishes=[self.stop] if last else [],
                     time=end.time,
                 )
             )

@@ -100,7 +100,7 @@ def read_call(span: Span, histories: Histories) -> ModelCall:
         cost=next(
             (told[key] for key in ("llm.cost.total", "gen_ai.usage.cost") if type(told.get(key)) in (int, float)), None
         ),
-        finish=_finish(told, span),
+        finishes=_finishes(told, span),
         error=None if answers else failed,
         status=_number(told, "http.response.status_code", "http.status_code"),
         time=span.time,
@@ -267,18 +267,24 @@ def _sampling(told: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _finish(told: Mapping[str, Any], span: Span) -> str | None:
+def _finishes(told: Mapping[str, Any], span: Span) -> list[str | None]:
+    """Why each of the answers ended, as far as the span says it."""
+    found: list[Any] = []
     reasons = loaded(told.get("gen_ai.response.finish_reasons"))
-    if isinstance(reasons, list) and reasons and isinstance(reasons[0], str):
-        return reasons[0]
+    if isinstance(reasons, list):
+        found = reasons
     for key in ("gen_ai.output.messages", "output.value", "gen_ai.completion"):
+        if any(isinstance(each, str) for each in found):
+            break
         said = loaded(told.get(key))
-        said = said[0] if isinstance(said, list) and said else said
-        if isinstance(said, dict) and isinstance(said.get("finish_reason"), str):
-            return str(said["finish_reason"])
-    events = (told.get("finish_reason") for name, told in span.events if name == "gen_ai.choice")
-    found = next(events, told.get("ai.response.finishReason", told.get("llm.finish_reason")))
-    return found if isinstance(found, str) else None
+        said = said["choices"] if isinstance(said, dict) and isinstance(said.get("choices"), list) else said
+        entries = said if isinstance(said, list) else [said]
+        found = [each.get("finish_reason") if isinstance(each, dict) else None for each in entries]
+    if not any(isinstance(each, str) for each in found):
+        found = [event.get("finish_reason") for name, event in span.events if name == "gen_ai.choice"]
+    if not any(isinstance(each, str) for each in found):
+        found = [told.get("ai.response.finishReason", told.get("llm.finish_reason"))]
+    return [each if isinstance(each, str) else None for each in found]
 
 
 def _reasoned(told: Mapping[str, Any], answers: list[list[dict[str, Any]]]) -> bool:

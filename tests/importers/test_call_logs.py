@@ -181,6 +181,19 @@ def test_alternative_answers_are_branches(tmp_path: Path) -> None:
     assert import_file(new_store(tmp_path), path).accepted == 2
 
 
+def test_each_alternative_answer_has_its_own_end(tmp_path: Path) -> None:
+    entry = line([USER], {"role": "assistant", "content": "Two."})
+    lost = {"finish_reason": "stop"}  # a choice without a message is no answer
+    cut = {"message": {"role": "assistant", "content": "There a"}, "finish_reason": "content_filter"}
+    entry["response"]["choices"] = [lost, *entry["response"]["choices"], cut]
+    first, other = read(tmp_path, [entry])
+    assert [(each.trajectory.messages[-1].content, facts(each)["stop"]) for each in (first, other)] == [
+        ("Two.", "completed"),
+        ("There a", "unknown"),
+    ]
+    assert [each.trajectory.stop_text for each in (first, other)] == ["stop", "content_filter"]
+
+
 def test_hidden_reasoning_makes_what_follows_partial(tmp_path: Path) -> None:
     lines = run_lines("AB", 0)
     lines[1]["response"]["usage"]["completion_tokens_details"] = {"reasoning_tokens": 7}

@@ -228,3 +228,12 @@ def test_an_event_stream_that_stops_is_read_as_far_as_it_goes(logs: Path, tmp_pa
         "sesn_014fc5Q6rWwrXD3vWBfPRUes",
         "other_014fc5Q6rWwrXD3vWBfPRUes",
     )
+
+
+def test_each_alternative_answer_has_its_own_end(tmp_path: Path) -> None:
+    said = [({"role": "assistant", "content": "Two."}, "stop"), ({"role": "assistant", "content": "Th"}, "filtered")]
+    choices = [{"index": at, "message": each, "finish_reason": why} for at, (each, why) in enumerate(said)]
+    texts = [{"text": each["content"], "generation_info": {"finish_reason": why}} for each, why in said]
+    for outputs in ({"choices": choices}, {"generations": [texts]}):
+        items = read(tmp_path, lines([run(1, "llm", {"messages": [USER]}, outputs)]))
+        assert [accepted(item).trajectory.stop_text for item in items] == ["stop", "filtered"]

@@ -384,3 +384,11 @@ def test_torn_spans_are_refused_and_never_raise(tmp_path: Path, cut: int) -> Non
     path.write_bytes(data[:cut] + b"\n" + data[cut + 31 :])
     for importer in (otel_genai.IMPORTER, openinference.IMPORTER):
         assert all(isinstance(item, Parsed) or item.code for item in importer.read(path))
+
+
+@pytest.mark.parametrize("reasons", [["stop", "filtered"], None])
+def test_each_alternative_answer_has_its_own_end(tmp_path: Path, reasons: list[str] | None) -> None:
+    said = [done(), {**done("Th"), "finish_reason": "filtered"}]
+    more: dict[str, Any] = {"gen_ai.response.finish_reasons": reasons, "gen_ai.output.messages": json.dumps(said)}
+    items = read(tmp_path, lines([chat(1, [ASK], done(), **more)]))
+    assert [accepted(item).trajectory.stop_text for item in items] == ["stop", "filtered"]
