@@ -108,6 +108,10 @@ WARNINGS: dict[str, Reason] = {
         "The stream tells of commands and words, but not of the request, the tools and what exactly the model wrote.",
         "Import the rollout file of the same session instead.",
     ),
+    "models_differ": Reason(
+        "Answers of one run are of different models, so that the record names none.",
+        "None needed: `curate show` lists them.",
+    ),
     "nulls_left_out": Reason(
         "Nulls in the arguments of calls were left out: a columnar file fills in the keys of all other calls.",
         "Write arguments as text, so that a columnar file keeps them as they are.",

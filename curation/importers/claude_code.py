@@ -175,6 +175,8 @@ class _Run:
         """The record of the run."""
         turns = [node for step in self._turns for node in step.nodes]
         models = dict.fromkeys(model for node in turns if (model := name_of(node.value["message"], "model")))
+        if len(models) > 1:
+            self.aside.warnings.append("models_differ")
         first, root = self.path[0].nodes[0].value, self.path[0].nodes[0]
         version = name_of(first, "version")
         extra = {

@@ -312,6 +312,8 @@ def _attempt(
         facts.append(branched_from(names[path.parent], shared))
     elif origin is not None:
         facts.append(branched_from(origin))
+    if len(models) > 1:
+        aside.warnings.append("models_differ")
     if any(entry.unread for entry in path.entries):
         aside.warnings.append("unread_lines")
     trajectory = Trajectory(

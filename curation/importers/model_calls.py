@@ -11,7 +11,7 @@ from curation.importers.aside import Aside
 from curation.importers.call_runs import Run
 from curation.importers.call_tree import CallPath
 from curation.importers.digest_trie import SIZE
-from curation.importers.extra import kept
+from curation.importers.extra import kept, kept_known
 from curation.importers.face import Fact, Parsed, RefusedError, Slice
 from curation.importers.messages import MessageShape, read_messages
 from curation.importers.response_items import HIDDEN
@@ -156,6 +156,10 @@ def read_run(run: Run, calls: Mapping[int, ModelCall], who: Who, data: bytes, pi
         for index, message in enumerate(messages)
     )
     tools = _tools(own.values() or chain[-1:])
+    heard = [call for call in chain if call.answers] or chain
+    models = list(dict.fromkeys(call.model for call in heard if call.model is not None))
+    if len(models) > 1:
+        aside.warnings.append("models_differ")
     failed = [calls[position] for position in run.failed if position in calls]
     stop, stop_text = _stop(chain[-1], run.choice, messages) if who.error is None else ("unknown", who.error)
     trajectory = Trajectory(
@@ -164,14 +168,14 @@ def read_run(run: Run, calls: Mapping[int, ModelCall], who: Who, data: bytes, pi
         attempt=None if who.run is None and who.nth is None else Attempt(who.run, who.nth),
         conditions=Conditions(
             tools=None if tools is None else tools.id,
-            model=_same(call.model for call in chain),
-            sampling=kept(_same(call.sampling for call in chain) or {}),
-            seed=_same(call.seed for call in chain),
+            model=models[0] if len(models) == 1 else None,
+            sampling=kept(_same(call.sampling for call in heard) or {}),
+            seed=_same(call.seed for call in heard),
             agent=who.agent,
         ),
         stop_text=stop_text,
         usage=_usage([calls[each] for each in sorted({*run.calls, *run.failed}) if each in calls], whole=whole),
-        extra=kept({"failed_requests": len(failed)} if failed else {}),
+        extra=kept_known({"failed_requests": len(failed) or None, "models": models if len(models) > 1 else None}),
     )
     return Parsed(
         trajectory,

@@ -153,6 +153,21 @@ def test_a_failed_request_is_how_a_run_stopped_or_a_retry(
     assert json.loads(bytes(retried.trajectory.extra)) == {"failed_requests": 1}  # type: ignore[arg-type]
 
 
+def test_a_failed_request_says_nothing_of_the_model(tmp_path: Path) -> None:
+    """A request names an alias, and only an answer what ran; of models that really differ none is the run's."""
+    lines = run_lines("A", 0)
+    refused = {"request": {**lines[1]["request"], "temperature": 1}, "status_code": 429, "response": {"error": "slow"}}
+    (ended,) = read(tmp_path, [lines[0], refused])
+    conditions = ended.trajectory.conditions
+    assert (conditions.model, bytes(conditions.sampling), ended.warnings) == ("m-1", b'{"temperature":0}', ())  # type: ignore[arg-type]
+    (never,) = read(tmp_path, [refused])
+    assert never.trajectory.conditions.model == "m"
+    lines[1]["response"]["model"] = "m-2"
+    (mixed,) = read(tmp_path, lines)
+    assert (mixed.trajectory.conditions.model, mixed.warnings) == (None, ("models_differ",))
+    assert json.loads(bytes(mixed.trajectory.extra)) == {"models": ["m-1", "m-2"]}  # type: ignore[arg-type]
+
+
 def test_equal_runs_of_one_request_stay_apart(tmp_path: Path) -> None:
     """A model without chance gives equal answers; their ids tell the calls apart."""
     items = read(tmp_path, [*run_lines("A", 0), *run_lines("A", 10), *run_lines("A", 20)[:1]])
