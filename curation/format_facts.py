@@ -8,6 +8,7 @@ import sys
 import msgspec
 
 from curation.importers.formats import FILLS, IMPORTERS
+from schemas.statements import Stop
 
 RECORDED, SIDE_FILE, UNKNOWN, _RULE = "recorded", "side file", "unknown", "rule "
 
@@ -25,6 +26,23 @@ ROWS = {
     "branch": "which run of the same log it left, and at which message: `branched_from`; no side file tells it",
 }
 """The facts, each with its meaning and the keys of a side file that tell it."""
+
+STOPS: dict[Stop, str] = {
+    "completed": "the model, or its agent, said that it was done",
+    "user_stop": "the user ended the conversation, or broke in",
+    "transfer": "the conversation was handed over to somebody else",
+    "max_steps": "a limit of steps, calls or cost was reached",
+    "timeout": "a limit of time was reached",
+    "context_length": "the history no longer fitted into the model's context window",
+    "output_length": "the last answer was cut at the limit of tokens for one answer (`length`, `max_tokens`, "
+    "`max_output_tokens`)",
+    "provider_error": "the model's provider, or the way to it, failed",
+    "parse_error": "the agent could not read what the model wrote",
+    "tool_error": "a tool, or the world of the tools, broke",
+    "cancelled": "the run, or its last request, was called off, but not by its user",
+    "unknown": "the log does not say it, or in a word that stands for several of these",
+}
+"""The words for why a run ended."""
 
 
 class FormatFacts(msgspec.Struct):
@@ -60,7 +78,8 @@ def page() -> str:
         "ATIF is read back.",
         "",
         "A log speaks for itself alone. What `curate export` writes names who said it: in ATIF `by`, `name` and",
-        "`version` of each of `extra.curation.facts`, in a chat `curation.said_by`. When it is read again, a rule's",
+        "`version` of each of `extra.curation.facts`, in a chat `curation.said_by`; what of a record a chat has no place",
+        "for (hidden reasoning, copied messages, the agent) stands beside them. When it is read again, a rule's",
         "fact is the rule's, and what a person, an environment or a side file said is the word of the log (author",
         "`log`, named `claims human NAME`), so that it ranks as a log does; the import counts such records",
         "(`claimed_authors`). Checks of decisions (`extra.curation.verifications`), findings and lineage are for other",
@@ -73,6 +92,12 @@ def page() -> str:
         "| fact | what it is, and the keys of a side file that tell it |",
         "|---|---|",
         *(f"| {fact} | {meaning} |" for fact, meaning in ROWS.items()),
+        "",
+        "Why a run ended is one of these words; what the log itself says stands beside it (`stop_text`).",
+        "",
+        "| stop | what it means |",
+        "|---|---|",
+        *(f"| `{stop}` | {meaning} |" for stop, meaning in STOPS.items()),
     ]
     return "\n".join([*lines, ""])
 

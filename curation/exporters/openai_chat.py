@@ -1,8 +1,8 @@
 """OpenAI chat of a record: one object ``{messages, tools, ...}``, with the arguments and texts exactly as logged.
 
 What the importer noted about the form of a message is undone. What this project knows beside (task, attempt, outcome,
-stop) stands under the side-file keys, so that reading it again names the same attempt; who says it stands in
-``curation.said_by``, where that is not the log itself.
+stop) stands under the side-file keys, so that reading it again names the same attempt. Under ``curation`` stands who
+says it, where that is not the log itself, and what of the record a chat has no place for: hidden reasoning, the agent.
 """
 
 from collections import Counter
@@ -12,15 +12,19 @@ import msgspec
 from msgspec import UNSET
 
 from curation.exporters.known import Known
+from curation.importers.atif_block import difference
 from curation.importers.claims import Claim, claim_of
-from curation.importers.openai_chat import BLOCK, Beside
-from schemas.trajectory import Json, Message, Part, ToolCall
+from curation.importers.face import Rejected, Slice
+from curation.importers.openai_chat import BLOCK, CONDITION_FIELDS, IMPORTER, MESSAGE_FIELDS, Beside
+from schemas.trajectory import Conditions, Json, Message, Part, Record, ToolCall
 
 _OUTCOMES = {"passed": "success", "failed": "failure", "partial": "partial", "unknown": "unknown"}
 _FIELDS = {
     **{name: name for name in ("split", "group", "environment", "stop")},
     "allocation": "attempt.allocation",
 }
+_OF_FORK = frozenset(("task", "stop_text", "usage", "extra"))
+_RECORD = _OF_FORK | {"attempt"}
 _NOTES = frozenset(("content", "tool_calls", "role", "tool_call_id", "name", "error", "reasoning"))
 
 
@@ -51,7 +55,25 @@ def left_out(known: Known) -> dict[str, int]:
     found = Counter(item.field.partition(".")[0] for item in known.annotations if not _is_written(item.field))
     found.update(f"{item.layer} checks" for item in known.verifications if item.layer != "task")
     found.update({"lineage": known.trajectory.fork is not None, "findings": known.findings})
+    found.update(_unread(known))
     return {name: times for name, times in sorted(found.items()) if times}
+
+
+def _unread(known: Known) -> Counter[str]:
+    """The fields of the record that reading the chat again gives otherwise; of messages, how many of them have each."""
+    item = next(IMPORTER.items(Slice(msgspec.json.encode(write(known)), 1, 0)))
+    if isinstance(item, Rejected):
+        return Counter({f"all, as it cannot be read again: {item.code}": 1})
+    wanted, read = known.trajectory, item.trajectory
+    found = Counter(f"condition {name}" for name in _differing(read.conditions, wanted.conditions))
+    for ours, theirs in zip(read.messages, wanted.messages, strict=True):
+        found.update(f"message {name}" for name in _differing(ours, theirs))
+    found.update(name for name in _differing(read, wanted) if name in (_RECORD if wanted.fork is None else _OF_FORK))
+    return found
+
+
+def _differing(read: Record, wanted: Record) -> list[str]:
+    return [name for name in wanted.__struct_fields__ if getattr(read, name) != getattr(wanted, name)]
 
 
 def _is_written(field: str) -> bool:
@@ -59,14 +81,20 @@ def _is_written(field: str) -> bool:
 
 
 def _block(known: Known) -> dict[str, Any] | None:
-    """Who says what stands under the side-file keys."""
+    """Who says what stands under the side-file keys, and what of the record has no place in a chat."""
     authors = {item.field: item.author for item in known.annotations if _is_written(item.field)}
     outcome = next((item for item in known.verifications if item.layer == "task"), None)
     claims = {name: claim_of(author) for name, author in authors.items()}
     if outcome is not None:
         claims["outcome"] = claim_of(outcome.author)
     said = {name: claim for name, claim in sorted(claims.items()) if claim != Claim()}
-    return dict(msgspec.to_builtins(Beside(said))) if said else None
+    messages = {
+        str(index): values
+        for index, message in enumerate(known.trajectory.messages)
+        if (values := difference(Message(message.role), message, MESSAGE_FIELDS))
+    }
+    conditions = difference(Conditions(), known.trajectory.conditions, CONDITION_FIELDS)
+    return dict(msgspec.to_builtins(Beside(said, conditions, messages))) or None
 
 
 def _beside(known: Known) -> dict[str, Any]:

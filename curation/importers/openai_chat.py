@@ -12,6 +12,7 @@ import msgspec
 from curation.clocks import logged_time
 from curation.importers.agentdojo import is_run
 from curation.importers.aside import Aside
+from curation.importers.atif_block import restore
 from curation.importers.attempt_keys import INLINE_KEYS, facts_of, identify, inline_keys
 from curation.importers.claims import Claim, speaker
 from curation.importers.extra import kept
@@ -21,7 +22,7 @@ from curation.importers.lines import read_lines
 from curation.importers.messages import CLOCKS, MessageShape, read_messages
 from schemas import canonical
 from schemas.objects import Object, tools_object
-from schemas.trajectory import Attempt, Conditions, Trajectory, Usage
+from schemas.trajectory import Attempt, Conditions, Message, Trajectory, Usage
 
 FILLS: Mapping[str, str] = {
     "task": "side file",
@@ -60,13 +61,20 @@ _BESIDE = _MODELLED | _SAMPLING | INLINE_KEYS | CLOCKS | _OUTCOMES
 
 
 BLOCK = "curation"
-"""The key under which an export says who said what stands under the side-file keys."""
+"""The key under which an export says what a chat has no place for."""
+
+MESSAGE_FIELDS = frozenset(("hidden", "copied", "raw", "actor"))
+CONDITION_FIELDS = frozenset(("agent", "environment", "budget", "notes"))
 
 
-class Beside(msgspec.Struct, forbid_unknown_fields=True):
-    """What stands under that key: by field, who is said to have said it."""
+class Beside(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """What stands under that key: by field of the side-file keys, who is said to have said it; fields of the
+    conditions; and by index, from 0, fields of a message.
+    """
 
-    said_by: dict[str, Claim]
+    said_by: dict[str, Claim] = {}
+    conditions: dict[str, Any] = {}
+    messages: dict[str, dict[str, Any]] = {}
 
 
 class _Usage(msgspec.Struct):
@@ -105,15 +113,16 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
     facts = _claimed(facts_of(side, "log")[0], beside, aside)
     tools = _tools(chat)
     key = None if chat.id is None else str(chat.id)
+    conditions = Conditions(
+        tools=None if tools is None else tools.id,
+        model=chat.model,
+        sampling=kept({name: record[name] for name in _SAMPLING & record.keys() if record[name] is not None}),
+        seed=chat.seed,
+    )
     trajectory = Trajectory(
-        messages,
+        messages if beside is None else _restored(messages, beside),
         attempt=None if key is None else Attempt(key),
-        conditions=Conditions(
-            tools=None if tools is None else tools.id,
-            model=chat.model,
-            sampling=kept({name: record[name] for name in _SAMPLING & record.keys() if record[name] is not None}),
-            seed=chat.seed,
-        ),
+        conditions=conditions if beside is None else restore(conditions, beside.conditions, CONDITION_FIELDS),
         stop_text=_stop_text(chat.error),
         usage=None if chat.usage is None else Usage(*msgspec.structs.astuple(chat.usage)),
         extra=kept(
@@ -143,6 +152,15 @@ def _beside(record: dict[str, Any]) -> Beside | None:
         return msgspec.convert(record.get(BLOCK), Beside)
     except msgspec.ValidationError:
         return None
+
+
+def _restored(messages: tuple[Message, ...], beside: Beside) -> tuple[Message, ...]:
+    """The messages with what is said of them beside; raises RefusedError where that is of no message's shape."""
+    said = {index: values for index in range(len(messages)) if (values := beside.messages.get(str(index)))}
+    return tuple(
+        restore(message, said[index], MESSAGE_FIELDS) if index in said else message
+        for index, message in enumerate(messages)
+    )
 
 
 def _claimed(facts: tuple[Fact, ...], beside: Beside | None, aside: Aside) -> tuple[Fact, ...]:

@@ -13,6 +13,7 @@ from curation.importers import atif, formats
 from curation.importers.face import Parsed
 from curation.jobs.exporting import export_trajectories
 from curation.store import Store
+from schemas.digests import decisions_of
 from schemas.statements import Annotation, Verification
 from schemas.trajectory import Author, trajectory_id
 from tests.cli.test_store_verbs import curate, refused, result
@@ -21,6 +22,9 @@ from tests.importers.atif_runs import FULL, act, call, document, say
 from tests.importers.atif_runs import result as told
 from tests.importers.reading import accepted, answer, ask, chat
 from tests.importers.reading import call as chat_call
+from tests.importers.session import model, use, user
+from tests.importers.session import result as answered
+from tests.importers.session import text as session_text
 from tests.ingest.logs import attempts, import_file, new_store, records, write
 
 
@@ -317,6 +321,53 @@ def test_a_key_of_another_shape_in_a_chat_is_kept_as_any_other(tmp_path: Path) -
     extra = store.trajectory(trajectories(store)[0]).extra
     assert extra is not UNSET
     assert msgspec.json.decode(extra) == {"curation": {"said_by": 3}}
+
+
+def test_what_a_chat_has_no_place_for_stands_beside_it_and_is_read_again(tmp_path: Path) -> None:
+    redacted = {"type": "redacted_thinking", "data": "x"}
+    session = [
+        user("u1", None),
+        model("a1", "u1", use("c1")),
+        answered("r1", "a1", "c1"),
+        model("a2", "r1", redacted, use("c2")),
+        answered("r2", "a2", "c2"),
+        model("a3", "r2", session_text("Two.")),
+    ]
+    store, other = new_store(tmp_path), new_store(tmp_path, "other")
+    import_file(store, write(tmp_path / "session.jsonl", session))
+    done = export_trajectories(store, trajectories(store), "openai-chat", tmp_path / "out")
+    import_file(other, Path(done.files[0]))
+    before, after = (held.trajectory(trajectories(held)[0]) for held in (store, other))
+    assert [decision.partial for decision in decisions_of(before)] == [False, True, True]
+    assert decisions_of(after) == decisions_of(before)
+    assert (after.conditions, before.conditions.agent) == (before.conditions, "claude-code@2.0.1")
+    assert done.left_out.keys().isdisjoint({"message hidden", "condition agent"})
+
+
+def test_what_is_not_read_again_from_a_chat_is_counted(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    fault = {"curation": {"error": {"message": "down", "origin": "environment"}}}
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(document(say("user", "stock?"), act(call("A17"), results=[told("2", extra=fault)]))))
+    import_file(store, path)
+    done = export_trajectories(store, trajectories(store), "openai-chat", tmp_path / "out")
+    other = new_store(tmp_path, "other")
+    import_file(other, Path(done.files[0]))
+    before, after = (held.trajectory(trajectories(held)[0]).messages[2].error for held in (store, other))
+    assert before is not None
+    assert after is not None
+    assert (before.origin, after.origin) == ("environment", None)
+    assert done.left_out["message error"] == 1
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [{"messages": {"0": {"hidden": "everything"}}}, {"conditions": {"budget": 3}}, {"messages": {"0": {"raw": 3}}}],
+)
+def test_a_claim_of_another_shape_beside_a_chat_is_refused(tmp_path: Path, beside: dict[str, Any]) -> None:
+    store = new_store(tmp_path)
+    done = import_file(store, write(tmp_path / "own.jsonl", [chat(id="a", curation=beside)]))
+    assert done.reasons == {"not_a_record": 1}
 
 
 def test_what_cannot_be_exported_is_refused(repaired: Path, tmp_path: Path) -> None:
