@@ -27,6 +27,7 @@ Stop = Literal[
     "max_steps",
     "timeout",
     "context_length",
+    "output_length",
     "provider_error",
     "parse_error",
     "tool_error",

@@ -17,9 +17,9 @@ def find(reading: Reading) -> Iterator[Finding]:
                     )
                     yield reading.finding("budget_stop", reading.last_decision, name, (evidence,))
                     return
-        case "context_length":
-            evidence = Evidence("budget", reading.last_decision, value="context_length", note="how the run stopped")
-            yield reading.finding("budget_stop", reading.last_decision, "context", (evidence,))
+        case "context_length" | "output_length" as stop:
+            evidence = Evidence("budget", reading.last_decision, value=stop, note="how the run stopped")
+            yield reading.finding("budget_stop", reading.last_decision, stop.removesuffix("_length"), (evidence,))
 
 
 def _caps(reading: Reading) -> Iterator[tuple[str, int | None, int]]:

@@ -54,7 +54,13 @@ FILLS: Mapping[str, str] = {
 }
 
 _PROMPT_TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-_LAST_WORDS = ("end_turn", "stop_sequence")
+_STOPS: dict[str, Stop] = {
+    "end_turn": "completed",
+    "stop_sequence": "completed",
+    "max_tokens": "output_length",
+    "model_context_window_exceeded": "context_length",
+}
+_INTERRUPTIONS = ("[Request interrupted by user]", "[Request interrupted by user for tool use]")
 
 
 def sniff(head: bytes) -> str:
@@ -207,13 +213,17 @@ class _Run:
         )
 
     def _stop(self) -> Stop:
-        """The harness's word that the provider failed, or the provider's that the model had said all."""
+        """The harness's word that the provider failed or the user broke in, or the provider's why the model ended."""
         step = self.path[-1]
         if step.failed is not None:
             return "provider_error"
+        last_line = step.nodes[-1]
+        if _is_interruption(last_line) or name_of(last_line.value, "interruptedMessageId") is not None:
+            return "user_stop"
         said = [name_of(node.value["message"], "stop_reason") for node in step.nodes] if step.kind == "turn" else []
         last = next((reason for reason in reversed(said) if reason), None)
-        return "completed" if last in _LAST_WORDS and not step.ids else "unknown"
+        stop = _STOPS.get(last or "", "unknown")
+        return "unknown" if step.ids and stop == "completed" else stop
 
     def _usage(self) -> Usage | None:
         used = [usage for step in self._turns if (usage := _usage_of(step)) is not None]
@@ -301,7 +311,8 @@ class _Run:
             if content and not said.parts:
                 return
         marked = any(node.value.get(key) is True for key in ("isMeta", "isCompactSummary"))
-        actor = "harness" if marked or node.value["type"] == "attachment" else None
+        marked = marked or _is_interruption(node) or node.value["type"] == "attachment"
+        actor = "harness" if marked else None
         self._talk.add(Message("user", said.content(), actor=actor, extra=kept(extra)))
 
 
@@ -334,6 +345,14 @@ class _Calls:
 def _content(node: Node) -> list[Any]:
     content = node.value["message"]["content"]
     return [content] if isinstance(content, str) else content
+
+
+def _is_interruption(node: Node) -> bool:
+    """Whether a line is the mark that the harness writes where a user breaks in: what a person types is no block."""
+    match node.value["type"], node.value.get("message"):
+        case "user", {"content": [{"type": "text", "text": str(words)}]}:
+            return words in _INTERRUPTIONS
+    return False
 
 
 def _rest(block: dict[str, Any], known: Iterable[str]) -> dict[str, Any]:

@@ -216,7 +216,7 @@ class _Session:
             case {"type": "task_complete" | "turn_complete"}:
                 self._stop("completed")
             case {"type": "turn_aborted", "reason": "interrupted"}:
-                self._stop("cancelled")
+                self._stop("user_stop")
             case {"type": "error"}:
                 self._fail(event)
             case {"type": "thread_rolled_back", "num_turns": int(count)} if count > 0:

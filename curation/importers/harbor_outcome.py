@@ -14,8 +14,8 @@ _GRADED: dict[str, Stop] = {
     "NonZeroAgentExitCodeError": "unknown",
     "ContextWindowExceededError": "context_length",
     "ContextLengthExceededError": "context_length",
-    "OutputTokenExceededError": "context_length",
-    "OutputLengthExceededError": "context_length",
+    "OutputTokenExceededError": "output_length",
+    "OutputLengthExceededError": "output_length",
     "AgentSafetyRefusalError": "completed",
     "ContentPolicyViolationError": "completed",
 }

@@ -330,6 +330,8 @@ def _stop(sample: _Sample, status: str, events: Sample) -> Stop:
     match sample.output.get("choices"):
         case [{"stop_reason": "model_length"}, *_]:
             return "context_length"
+        case [{"stop_reason": "max_tokens"}, *_]:
+            return "output_length"
         case [_, *_]:
             return "completed"
     return "cancelled" if status == "cancelled" else "unknown"

@@ -47,7 +47,7 @@ _STOPS: dict[str, Stop] = {
     "RepeatedFormatError": "parse_error",
     "ContextWindowExceededError": "context_length",
     "KeyboardInterrupt": "cancelled",
-    "UserInterruption": "cancelled",
+    "UserInterruption": "user_stop",
 }
 _PROVIDER_ERRORS = frozenset(
     (

@@ -26,9 +26,9 @@ _STOPS: dict[str, Stop] = {
     "end_turn": "completed",
     "stop_sequence": "completed",
     "completed": "completed",
-    "length": "context_length",
-    "max_tokens": "context_length",
-    "max_output_tokens": "context_length",
+    "length": "output_length",
+    "max_tokens": "output_length",
+    "max_output_tokens": "output_length",
     "model_context_window_exceeded": "context_length",
     "cancelled": "cancelled",
 }
@@ -290,9 +290,9 @@ def _stop(last: ModelCall, choice: int, messages: Sequence[Message]) -> tuple[St
             return "context_length", text
         outside = last.status is None or last.status in _OVERLOADED or last.status >= 500
         return "provider_error" if outside and text is not None else "unknown", text
-    if messages and messages[-1].tool_calls:
-        return "unknown", finish
-    return _STOPS.get(finish or "", "unknown"), finish
+    stop = _STOPS.get(finish or "", "unknown")
+    asks = bool(messages and messages[-1].tool_calls)
+    return "unknown" if asks and stop == "completed" else stop, finish
 
 
 def _tools(calls: Iterable[ModelCall]) -> Object | None:

@@ -54,7 +54,7 @@ _STOPS: dict[str, Stop] = {
     "InternalServerError": "provider_error",
     "ServiceUnavailableError": "provider_error",
     "Timeout": "provider_error",
-    "UserCancelledError": "cancelled",
+    "UserCancelledError": "user_stop",
 }
 _SAMPLING = ("temperature", "top_p", "max_output_tokens", "reasoning_effort")
 _BESIDE = frozenset(("instance_id", "instance", "instruction", "issue", "metadata", "issue_type", "metrics"))

@@ -445,14 +445,16 @@ def test_the_world_the_budget_and_the_model_are_told_apart(tmp_path: Path) -> No
     messages = limited.trajectory.messages
     marked = replace(messages[2], error=MessageError("slow down", "429", "provider"))
     limited = limited._replace(trajectory=replace(limited.trajectory, messages=(*messages[:2], marked)))
-    cut = case(tmp_path, asked, say("There are"), stop="context_length")
-    assert [found(one) for one in (wrong, limited, cut)] == [
+    full = case(tmp_path, asked, say("There are"), stop="context_length")
+    cut = case(tmp_path, asked, say("There are"), stop="output_length")
+    assert [found(one) for one in (wrong, limited, full, cut)] == [
         [("argument", 1, "unseen_value")],
         [("environment", 1, "rate_limit")],
         [("budget_stop", 1, "context")],
+        [("budget_stop", 1, "output")],
     ]
-    proposed = [propose(one, only(one)) is not None for one in (wrong, limited, cut)]
-    assert proposed == [True, False, False]
+    proposed = [propose(one, only(one)) is not None for one in (wrong, limited, full, cut)]
+    assert proposed == [True, False, False, False]
 
 
 def test_wording_makes_no_fault(tmp_path: Path) -> None:

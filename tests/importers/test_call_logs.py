@@ -11,6 +11,8 @@ from tests.importers.reading import accepted, answer, ask, call, write
 from tests.ingest.logs import import_file, new_store
 
 USER = {"role": "user", "content": "How many A17 are left?"}
+SAID = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "There a"}]}
+CUT = {"reason": "max_output_tokens"}
 TOOLS = [{"type": "function", "function": {"name": "get_stock", "parameters": {"type": "object"}}}]
 
 
@@ -199,14 +201,23 @@ def test_alternative_answers_are_branches(tmp_path: Path) -> None:
 def test_each_alternative_answer_has_its_own_end(tmp_path: Path) -> None:
     entry = line([USER], {"role": "assistant", "content": "Two."})
     lost = {"finish_reason": "stop"}  # a choice without a message is no answer
-    cut = {"message": {"role": "assistant", "content": "There a"}, "finish_reason": "content_filter"}
+    cut = {"message": {"role": "assistant", "content": "There a"}, "finish_reason": "length"}
     entry["response"]["choices"] = [lost, *entry["response"]["choices"], cut]
     first, other = read(tmp_path, [entry])
     assert [(each.trajectory.messages[-1].content, facts(each)["stop"]) for each in (first, other)] == [
         ("Two.", "completed"),
-        ("There a", "unknown"),
+        ("There a", "output_length"),
     ]
-    assert [each.trajectory.stop_text for each in (first, other)] == ["stop", "content_filter"]
+    assert [each.trajectory.stop_text for each in (first, other)] == ["stop", "length"]
+
+
+def test_a_call_that_is_cut_at_the_limit_of_an_answer_is_no_full_context(tmp_path: Path) -> None:
+    entry = run_lines("A", 0)[0]
+    entry["response"]["choices"][0]["finish_reason"] = "length"
+    (cut,) = read(tmp_path, [entry])
+    assert (roles(cut), facts(cut)["stop"]) == ("ua", "output_length")
+    (text,) = read(tmp_path, [response(1, [SAID], "?", status="incomplete", incomplete_details=CUT)])
+    assert (facts(text)["stop"], text.trajectory.stop_text) == ("output_length", "max_output_tokens")
 
 
 def test_hidden_reasoning_makes_what_follows_partial(tmp_path: Path) -> None:

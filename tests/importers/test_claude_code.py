@@ -200,6 +200,38 @@ def test_a_turn_goes_on_after_the_first_of_its_answers(tmp_path: Path) -> None:
     assert facts(item)["stop"] == "completed"
 
 
+@pytest.mark.parametrize(
+    ("reason", "stop"), [("max_tokens", "output_length"), ("model_context_window_exceeded", "context_length")]
+)
+def test_an_answer_that_is_cut_says_at_which_limit(tmp_path: Path, reason: str, stop: str) -> None:
+    item = only(read(tmp_path, user("u1", None), model("a1", "u1", text("There a"), stop_reason=reason)))
+    assert facts(item)["stop"] == stop
+
+
+MARK = "[Request interrupted by user]"
+
+
+@pytest.mark.parametrize(
+    ("mark", "stop", "actor"),
+    [
+        (user("u2", "a1", [text(MARK)]), "user_stop", "harness"),
+        (user("u2", "a1", [text("[Request interrupted by user for tool use]")]), "user_stop", "harness"),
+        (user("u2", "a1", "Wait.", interruptedMessageId="m-a1"), "user_stop", None),
+        (user("u2", "a1", MARK), "unknown", None),
+        (user("u2", "a1", [text(f"Why does it say {MARK}?")]), "unknown", None),
+        (user("u2", "a1", [text(MARK), text("Go on.")]), "unknown", None),
+    ],
+)
+def test_a_user_who_breaks_in_is_known_by_the_mark_of_the_harness(
+    tmp_path: Path, mark: Any, stop: str, actor: str | None
+) -> None:
+    asked = [user("u1", None), model("a1", "u1", text("There"))]
+    item = only(read(tmp_path, *asked, mark))
+    assert (facts(item)["stop"], item.trajectory.messages[-1].actor) == (stop, actor)
+    later = only(read(tmp_path, *asked, mark, model("a2", "u2", text("Two."), stop_reason="end_turn")))
+    assert facts(later)["stop"] == "completed"
+
+
 def test_retries_and_rewinds_are_runs_that_say_what_they_left_and_where(tmp_path: Path) -> None:
     found = runs(
         read(

@@ -187,7 +187,7 @@ def test_turns_that_were_taken_back_are_a_run_and_the_run_without_them_says_so(t
         "t1/line 11": ["How many A17?", "Two.", "And C17?"],
     }
     assert [facts(one).get("branched_from") for one in found.values()] == [None, '{"message":2,"run":"t1/line 8"}']
-    assert [facts(one)["stop"] for one in found.values()] == ["completed", "cancelled"]
+    assert [facts(one)["stop"] for one in found.values()] == ["completed", "user_stop"]
     assert [one.part for one in found.values()] == ["line 8", "line 11"]
 
 

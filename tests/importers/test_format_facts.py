@@ -3,14 +3,16 @@
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from msgspec import UNSET
 
 from curation.errors import UsageError
-from curation.format_facts import RECORDED, ROWS, SIDE_FILE, UNKNOWN, page
+from curation.format_facts import RECORDED, ROWS, SIDE_FILE, STOPS, UNKNOWN, page
 from curation.importers import formats
 from curation.importers.face import Parsed
+from schemas.statements import Stop
 from tests.importers.fullest import read_fullest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,6 +86,10 @@ def test_every_fact_of_every_format_is_said() -> None:
         assert {fact for fact in UNTELLABLE if fills[fact] == SIDE_FILE} == set()
         assert {fact for fact in ROWS if fills[fact] == UNKNOWN} <= UNTELLABLE
         assert {source for source in fills.values() if "@" not in source} <= {RECORDED, SIDE_FILE, UNKNOWN}
+
+
+def test_every_word_for_an_end_is_explained() -> None:
+    assert tuple(STOPS) == get_args(Stop)
 
 
 def test_the_page_is_what_the_importers_say() -> None:

@@ -126,6 +126,7 @@ UNKNOWN = Fact("outcome", "unknown", "rule", OUTCOME_RULE)
         ({"reward": 1.0}, "AgentTimeoutError", Fact("outcome", "passed", score=1.0), "timeout"),
         ({"reward": 0.0}, "AgentTimeoutError", Fact("outcome", "failed", score=0.0), "timeout"),
         ({"reward": 0.0}, "ContextWindowExceededError", Fact("outcome", "failed", score=0.0), "context_length"),
+        ({"reward": 0.0}, "OutputTokenExceededError", Fact("outcome", "failed", score=0.0), "output_length"),
         ({"reward": 0.0}, "ApiRateLimitError", UNKNOWN, "provider_error"),
         ({"reward": 0.0}, "CancelledError", UNKNOWN, "cancelled"),
         ({"reward": 0.0}, "SomethingNew", UNKNOWN, "unknown"),

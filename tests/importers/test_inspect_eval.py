@@ -307,6 +307,7 @@ FAILED = asked("m3", [], error="429")
         ({}, "cancelled", "completed", "passed", None),
         ({"invalidation": {"author": "me"}}, "success", "completed", "unknown", None),
         ({"output": {"choices": [{"stop_reason": "model_length"}]}}, "success", "context_length", "passed", None),
+        ({"output": {"choices": [{"stop_reason": "max_tokens"}]}}, "success", "output_length", "passed", None),
     ],
 )
 def test_stop_and_outcome_are_independent_and_a_broken_run_has_no_outcome(
