@@ -7,6 +7,7 @@ import pytest
 
 from curation.importers.formats import FILLS, IMPORTERS
 from tests.cli.test_store_verbs import curate, result
+from tests.eight import lines
 from tests.ingest.logs import run, write
 
 ROWS = ("first_action", "recovery", "preference")
@@ -38,6 +39,7 @@ def test_what_is_missing_is_counted_with_what_it_keeps_from_and_the_command(fold
         "tools": (2, 1),
         "diagnosis": (0, 3),
         "replay": (0, 3),
+        "confirmed": (0, 0),
         "task": (1, 3),
         "budget": (1, 3),
         "outcome": (1, 3),
@@ -45,12 +47,13 @@ def test_what_is_missing_is_counted_with_what_it_keeps_from_and_the_command(fold
         "environment": (1, 3),
         "stop": (1, 3),
     }
-    assert found["usable"] == dict.fromkeys((*ROWS, "preference_of_two"), 0) | {"selection_bias": 1}
+    assert found["not_kept_from"] == dict.fromkeys((*ROWS, "preference_of_two"), 0) | {"selection_bias": 1}
     assert found["facts"]["replay"] == {
         "known": 0,
         "missing": 3,
         "keeps_from": [*ROWS, "preference_of_two"],
         "alone": 0,
+        "why": [],
         "command": "curate replay --environment NAME",
     }
     assert found["facts"]["budget"]["keeps_from"] == ["preference_of_two"]
@@ -71,8 +74,30 @@ def test_the_commands_it_names_bring_what_is_missing(folder: Path) -> None:
     found = result(folder, "doctor")
     facts = counts(found["facts"])
     assert (facts["outcome"], facts["stop"], facts["replay"]) == ((2, 2), (2, 2), (3, 0))
-    assert found["usable"] == dict.fromkeys(ROWS, 2) | {"preference_of_two": 1, "selection_bias": 2}
+    assert found["not_kept_from"] == dict.fromkeys(ROWS, 2) | {"preference_of_two": 1, "selection_bias": 2}
     assert found["facts"]["tools"]["alone"] == 1
+
+
+def test_what_was_replayed_and_not_confirmed_is_not_sent_to_replay_again(tmp_path: Path) -> None:
+    result(tmp_path, "init")
+    (tmp_path / "eight.jsonl").write_bytes(lines())
+    result(tmp_path, "import", "eight.jsonl")
+    result(tmp_path, "diagnose")
+    before = result(tmp_path, "doctor")
+    assert counts(before["facts"])["replay"] == (0, before["facts"]["calls"]["known"])
+    done = result(tmp_path, "replay", "--environment", "inventory", code=1)
+    after = result(tmp_path, "doctor")
+    facts = after["facts"]
+    assert (facts["replay"]["missing"], facts["replay"]["command"], facts["confirmed"]["command"]) == (0, "", "")
+    assert facts["confirmed"]["why"] == [
+        f"{done['different']} contradicted",
+        f"{done['unverifiable']} cannot be compared",
+    ]
+    assert facts["confirmed"]["missing"] == done["different"] + done["unverifiable"]
+    assert facts["confirmed"]["known"] + facts["confirmed"]["missing"] == facts["replay"]["known"]
+    shown = curate(tmp_path, "doctor").stdout
+    assert "curate replay" not in shown
+    assert "refuse them all" in " ".join(shown.split())
 
 
 def test_an_empty_store_lacks_nothing(tmp_path: Path) -> None:
