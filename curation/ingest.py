@@ -6,10 +6,10 @@ Every record of every file becomes one sighting: of a new trajectory, of one tha
 import gc
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from curation.erasures import Erasures
@@ -30,6 +30,7 @@ _CHUNK_RECORDS = 1_000
 _CHUNK_BYTES = 4 * 2**20
 _PORTION_RECORDS = 25_000
 _PORTION_BYTES = 32 * 2**20
+_HIDDEN = "hidden; name it to import it"
 
 
 class Source(NamedTuple):
@@ -82,7 +83,7 @@ def find_sources(paths: Sequence[Path], format_name: str) -> Sources:
             except UsageError as error:
                 passed_over[file.as_posix()] = str(error).removeprefix(f"{file}: ")
         if len(files) == before:
-            raise UsageError(f"{path}: no log of a known format in this folder; name one, with --format")
+            raise UsageError(f"{path}: no log of a known format in this folder; {_way_out(path, passed_over)}")
     for source in tuple(files.values()):
         for part in source.importer.claims(source.path):
             if part in files and part != source.path:
@@ -95,7 +96,7 @@ def _files_in(folder: Path, passed_over: dict[str, str]) -> Iterator[Path]:
     """The files of a folder and of those in it, in order."""
     for inside in sorted(folder.iterdir()):
         if inside.name.startswith("."):
-            passed_over[inside.as_posix()] = "hidden; name it to import it"
+            passed_over[inside.as_posix()] = _HIDDEN
         elif inside.is_file():
             yield inside
         elif inside.is_dir() and not inside.is_symlink():
@@ -103,6 +104,15 @@ def _files_in(folder: Path, passed_over: dict[str, str]) -> Iterator[Path]:
                 passed_over[inside.as_posix()] = "a store, no log"
             else:
                 yield from _files_in(inside, passed_over)
+
+
+def _way_out(folder: Path, passed_over: Mapping[str, str]) -> str:
+    """What to do where a folder holds no log."""
+    hidden = [name for name, why in passed_over.items() if why == _HIDDEN and folder in PurePath(name).parents]
+    if not hidden:
+        return "name one, with --format"
+    more = f" and {len(hidden) - 1} more" if len(hidden) > 1 else ""
+    return f"what is hidden was passed over: name {hidden[0]!r}{more} to import it"
 
 
 def _source(path: Path, format_name: str) -> Source:

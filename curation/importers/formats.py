@@ -28,7 +28,7 @@ from curation.importers import (
     tau_bench,
 )
 from curation.importers.face import Importer
-from curation.importers.heads import head_value
+from curation.importers.heads import head_value, head_values
 from curation.importers.lines import BOM
 from schemas import canonical
 
@@ -113,7 +113,25 @@ def _way_out(head: bytes) -> str:
         return f"it {'begins like no JSON' if _is_text(head) else 'is not UTF-8'}; name it with --format"
     if fault := _fault(text, cut=len(head) == HEAD_BYTES):
         return f"it begins like JSON that cannot be read: {fault}; mend it, or name the format with --format"
+    first = head_value(head)
+    if words := _laid_out(next(iter(head_values(head)), None) if first is None else first):
+        return words
     return "it is JSON: write chats as one object a line, each with its `messages`, or name the format with --format"
+
+
+def _laid_out(value: Any) -> str:
+    """What to do with calls or chats that no format reads as they are laid out; "" where there are none."""
+    match value:
+        case {"custom_id": _, "response": {"body": _}} if "request" not in value:
+            return (
+                "it is a batch output: responses whose requests are in the batch's input file; join both by custom_id, "
+                'one {"request": BODY, "response": BODY} a line'
+            )
+        case dict() if openai_chat.is_chat(value):
+            return "it is a chat over several lines: write it as one object a line, as `jq -c . FILE` does"
+        case [first, *_] if openai_chat.is_chat(first):
+            return "it is a list of chats: write them as one object a line, as `jq -c '.[]' FILE` does"
+    return ""
 
 
 def _fault(text: bytes, *, cut: bool) -> str:

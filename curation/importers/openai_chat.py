@@ -96,7 +96,7 @@ class _Chat(msgspec.Struct):
 
 def sniff(head: bytes) -> str:
     """Whether one of the first lines is an object with a list of messages that have roles."""
-    return "lines that are objects with messages" if any(map(_is_chat, head_values(head))) else ""
+    return "lines that are objects with messages" if any(map(is_chat, head_values(head))) else ""
 
 
 def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
@@ -194,7 +194,8 @@ def _stop_text(error: Any) -> str | None:
     return error if error is None or isinstance(error, str) else canonical.encode(error).decode()
 
 
-def _is_chat(value: Any) -> bool:
+def is_chat(value: Any) -> bool:
+    """Whether a value is an object with a list of messages that have roles."""
     if not isinstance(value, dict) or is_run(value) or not isinstance(value.get("messages"), list):
         return False
     return all(isinstance(message, dict) and "role" in message for message in value["messages"][:1])

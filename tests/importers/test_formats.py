@@ -13,6 +13,18 @@ from curation.ingest import IngestOptions, find_sources, ingest
 from tests.importers.reading import ask, call, chat
 from tests.ingest.logs import new_store
 
+ANSWER = {
+    "id": "c",
+    "object": "chat.completion",
+    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Two."}}],
+}
+BATCH = (
+    json.dumps(
+        {"id": "b1", "custom_id": "r1", "response": {"status_code": 200, "body": ANSWER}, "error": None}
+    ).encode()
+    + b"\n"
+)
+
 
 def detected(folder: Path, data: bytes) -> str:
     path = folder / "a.log"
@@ -58,6 +70,11 @@ def test_agentdojo_is_known_by_what_it_holds_however_it_is_laid_out(tmp_path: Pa
         (b"[]", "it is JSON: write chats as .* with --format"),
         (b"{}\n{}\n", "it is JSON: write chats as .* with --format"),
         (b'{"messages":["x"]}', "it is JSON: write chats as .* with --format"),
+        (json.dumps(chat(), indent=2).encode(), r"a chat over several lines: .* as `jq -c \. FILE` does$"),
+        (json.dumps([chat(), chat()]).encode(), r"a list of chats: .* as `jq -c '\.\[\]' FILE` does$"),
+        (json.dumps([chat()], indent=2).encode(), r"a list of chats: .* as `jq -c '\.\[\]' FILE` does$"),
+        (BATCH, "requests are in the batch's input file; join both by custom_id"),
+        (BATCH + BATCH, "requests are in the batch's input file; join both by custom_id"),
         (b'[{"task_id":1}]', "it is JSON: write chats as .* with --format"),
         (b'{"a":"' + b"x" * formats.HEAD_BYTES, "it is JSON: write chats as .* with --format"),
         (b"[" * 100_000, "cannot be read: too_deep: .* limit is 200 levels; mend it"),
@@ -74,6 +91,43 @@ def test_what_no_format_knows_is_refused_with_the_formats_there_are_and_the_reas
     known = re.escape(", ".join(formats.IMPORTERS))
     with pytest.raises(UsageError, match=rf"a\.log: not a log of a known format \({known}\); .*{reason}"):
         detected(tmp_path, data)
+
+
+@pytest.mark.parametrize("chats", [[chat(id="a")], [chat(id="a"), chat(id="b")]])
+def test_the_way_out_for_chats_laid_out_otherwise_works(tmp_path: Path, chats: list[object]) -> None:
+    single = len(chats) == 1
+    path = tmp_path / "laid.json"
+    path.write_text(json.dumps(chats[0] if single else chats, indent=2))
+    with pytest.raises(UsageError) as refusal:
+        formats.detect(path)
+    program = re.findall(r"jq -c '?([^' ]+)'? FILE", str(refusal.value))
+    assert program == ["." if single else ".[]"]
+    path.write_text("".join(json.dumps(each) + "\n" for each in chats))
+    assert [item.key for item in formats.detect(path)[0].read(path) if isinstance(item, Parsed)] == ["a", "b"][
+        : len(chats)
+    ]
+
+
+def test_a_batch_output_joined_with_its_input_is_read(tmp_path: Path) -> None:
+    joined = {"custom_id": "r1", "request": {"model": "m", **chat()}, "response": ANSWER}
+    path = tmp_path / "joined.jsonl"
+    path.write_text(json.dumps(joined) + "\n")
+    (item,) = formats.detect(path)[0].read(path)
+    assert isinstance(item, Parsed)
+    assert [message.role for message in item.trajectory.messages] == ["user", "assistant"]
+
+
+def test_a_folder_of_hidden_logs_alone_names_what_was_passed_over(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    (logs / ".agent").mkdir(parents=True)
+    (logs / ".agent" / "a.jsonl").write_text(json.dumps(chat()) + "\n")
+    (logs / "LICENSE").write_text("free")
+    with pytest.raises(UsageError, match=re.escape(f"name {(logs / '.agent').as_posix()!r} to import it")):
+        find_sources([logs], "auto")
+    assert len(find_sources([logs / ".agent"], "auto").files) == 1
+    (logs / ".agent").rename(tmp_path / ".agent")
+    with pytest.raises(UsageError, match="in this folder; name one, with --format"):
+        find_sources([logs], "auto")
 
 
 FAULTS = [
