@@ -31,7 +31,7 @@ def _syntax(reading: Reading, index: int, call: ToolCall) -> Verification:
     if arguments_of(call) is not None:
         return _statement(reading, "syntax", "passed", index, call)
     written = Evidence("parser", index, call.uid, value=shown(call.arguments_text), note=call.parse_error)
-    result: Result = "failed" if unparsed(call) else "unknown"
+    result: Result = "failed" if unparsed(reading.messages[index], call) else "unknown"
     return _statement(reading, "syntax", result, index, call, call.parse_error or "text", (written,))
 
 

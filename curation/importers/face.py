@@ -16,6 +16,7 @@ from schemas.statements import Result, Value
 from schemas.trajectory import AuthorKind, Reads, Trajectory
 
 MAX_RECORD_BYTES = 256 * 1024 * 1024
+FAULT = "importer_fault"
 
 
 class Fact(NamedTuple):
@@ -137,9 +138,11 @@ class Importer(NamedTuple):
                 yield item
             if not found:
                 yield Rejected("not_a_record", "it holds no attempt", data, piece.place, piece.offset)
-        except (canonical.UnreadableError, RefusedError) as error:
+        except Exception as error:  # a mistake of an importer must not keep the other records out
             part = f"after {found}" if found else None
-            yield Rejected(error.code, error.detail, data, piece.place, piece.offset, part)
+            known = isinstance(error, canonical.UnreadableError | RefusedError)
+            code, detail = (error.code, error.detail) if known else (FAULT, f"{type(error).__name__}: {error}")
+            yield Rejected(code, detail, data, piece.place, piece.offset, part)
 
     def read(self, path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Item]:
         """Every item of a file. Raises OSError only."""

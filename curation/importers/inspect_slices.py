@@ -5,6 +5,7 @@ A slice is one sample as it is written; its context is the log's header, or why 
 
 from collections.abc import Iterable, Iterator
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 
 from curation.importers.archive import Archive, ArchiveError, Entry
@@ -61,8 +62,9 @@ def _unpacked(path: Path, limit: int) -> Iterator[Slice]:
             entries = list(archive.entries())
             last = {entry.name: entry for entry in entries}
             header = _archived_header(archive, last)
+            repeated = (entry for entry in entries if entry.name in _MEMBERS and last[entry.name] is not entry)
             samples = (entry for entry in entries if entry.name.startswith("samples/"))
-            for place, entry in enumerate(samples, 1):
+            for place, entry in enumerate(chain(samples, repeated), 1):
                 if last[entry.name] is entry:
                     yield _unpack(archive, entry, limit, place, header)
                 else:

@@ -258,7 +258,7 @@ def _error(status: Any, code: Any, words: Any, events: tuple[tuple[str, Mapping[
 
 def _seconds(value: Any) -> float:
     """A time for putting spans in order: ISO text, [seconds, nanoseconds], or seconds to nanoseconds since 1970."""
-    if isinstance(value, list) and len(value) == 2 and all(type(each) in (int, float) for each in value):
+    if isinstance(value, list) and len(value) == 2 and all(_is_moment(each) for each in value):
         return float(value[0]) + float(value[1]) / 1e9
     if isinstance(value, str) and value.isdecimal() and len(value) <= _DIGITS:
         value = int(value)
@@ -267,10 +267,14 @@ def _seconds(value: Any) -> float:
             return 0.0
         time = datetime.fromisoformat(text)
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if _is_moment(value):
         number = float(value)
         return number / (1e9 if value > 1e17 else 1e6 if value > 1e14 else 1e3 if value > 1e11 else 1)
     return 0.0
+
+
+def _is_moment(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < 10**_DIGITS
 
 
 def _first(places: tuple[Mapping[str, Any], ...], *keys: str) -> str | None:

@@ -605,6 +605,12 @@ def test_nothing_is_held_against_the_model_after_a_contradiction(tmp_path: Path)
     assert found(contradicted) == [("format", 1, "arguments_not_json"), ("undetermined", 3, "contradicted_record")]
 
 
+def test_what_a_recording_cut_off_is_not_held_against_the_model(tmp_path: Path) -> None:
+    asked = call("get_stock", '{"sku":')[0]
+    assert found(case(tmp_path, "How many?", asked)) == [("format", 1, "arguments_not_json")]
+    assert found(case(tmp_path, "How many?", {**asked, "truncated": True})) == [("undetermined", 1, "nothing_confirmed")]
+
+
 def test_what_stands_before_a_contradicted_call_of_the_same_message_stays(tmp_path: Path) -> None:
     asked = [call("get_stock", '{"sku":', call_id="c1"), call("get_stock", {"sku": "A17"}, call_id="c2")]
     asked[0][0]["tool_calls"] += [

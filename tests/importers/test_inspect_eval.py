@@ -484,6 +484,16 @@ def test_of_two_members_of_one_name_the_last_holds_and_the_other_is_refused(tmp_
     assert [accepted(item).trajectory.attempt for item in (other, new)] == [Attempt("U1", 1), Attempt("new", 1)]
 
 
+def test_of_two_headers_the_last_holds_and_the_other_is_refused(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "log.eval", members(sample()))
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("header.json", archive.read("header.json"))
+    kept, repeated = IMPORTER.read(path)
+    assert accepted(kept).trajectory.messages
+    assert isinstance(repeated, Rejected)
+    assert (repeated.code, repeated.detail.partition(" ")[0]) == ("repeated_id", "'header.json'")
+
+
 def test_what_is_wrong_with_one_member_leaves_the_others(tmp_path: Path) -> None:
     held = members(sample()) | {
         "samples/../../x_epoch_1.json": b"{}",

@@ -392,3 +392,10 @@ def test_each_alternative_answer_has_its_own_end(tmp_path: Path, reasons: list[s
     more: dict[str, Any] = {"gen_ai.response.finish_reasons": reasons, "gen_ai.output.messages": json.dumps(said)}
     items = read(tmp_path, lines([chat(1, [ASK], done(), **more)]))
     assert [accepted(item).trajectory.stop_text for item in items] == ["stop", "filtered"]
+
+
+@pytest.mark.parametrize("time", [10**400, -(10**400), [10**400, 0], [0, -(10**400)], str(10**400), "soon", None])
+def test_a_time_that_is_none_orders_nothing_and_keeps_nothing_out(tmp_path: Path, time: Any) -> None:
+    asked = [{"role": "user", "parts": [{"type": "text", "content": "Stock?"}]}]
+    told = [chat(1, asked, done(), startTime=time), chat(2, asked, done(), "t2")]
+    assert [accepted(item).trajectory.messages[-1].content for item in read(tmp_path, lines(told))] == ["Two.", "Two."]
