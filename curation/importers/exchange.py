@@ -16,7 +16,7 @@ from curation.importers.envelopes import (
     time_of,
 )
 from curation.importers.face import RefusedError
-from curation.importers.model_calls import ModelCall
+from curation.importers.model_calls import CUT, ModelCall
 from curation.importers.response_items import read_items
 from curation.importers.streams import read_stream
 
@@ -77,7 +77,7 @@ def read_exchange(record: Any) -> ModelCall:
         completion_tokens=_number(usage, "completion_tokens", "output_tokens", "output", "completionTokens"),
         cost=_cost(usage, record),
         finishes=line.finishes,
-        error="the recorded stream ends before its end" if line.cut and error is None else error,
+        error=CUT if line.cut and error is None else error,
         status=status_of(line.pair),
         time=time_of(line.pair),
         reasoned=_reasoned(usage, call.answers),

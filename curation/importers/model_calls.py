@@ -21,6 +21,9 @@ from schemas.statements import Stop
 from schemas.trajectory import Attempt, Conditions, Message, Task, Trajectory, Usage
 
 _ROLES = {"developer": "system", "function": "tool"}
+CUT = "the recorded stream ends before its end"
+"""What is said of a stream that was cut, as no reason of its end is known."""
+
 _STOPS: dict[str, Stop] = {
     "stop": "completed",
     "end_turn": "completed",
@@ -280,7 +283,7 @@ def _is_copied(run: Run, index: int, message: Message) -> bool:
 def _stop(last: ModelCall, choice: int, messages: Sequence[Message]) -> tuple[Stop, str | None]:
     """How an answer of the last call ended: a request that failed says nothing of what the model would have done."""
     finish = last.finishes[choice] if choice < len(last.finishes) else None
-    if last.cut and last.answers:
+    if last.cut and (last.answers or last.error == CUT):
         return "unknown", last.error
     if not last.answers:
         text = last.error if last.error is not None else None if last.status is None else f"HTTP {last.status}"

@@ -211,6 +211,11 @@ def test_a_stream_that_was_cut_ends_a_run_without_a_finish(tmp_path: Path) -> No
     assert call.parse_error == "truncated"
 
 
+def test_a_stream_that_was_cut_before_its_first_word_says_nothing_of_the_provider(tmp_path: Path) -> None:
+    (item,) = read(tmp_path, [cut(run_lines()[0], 0.05)])
+    assert (facts(item)["stop"], item.trajectory.stop_text) == ("unknown", "the recorded stream ends before its end")
+
+
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.7])
 def test_a_stream_that_was_cut_and_asked_for_again_is_a_retry(tmp_path: Path, share: float) -> None:
     lines = run_lines()
