@@ -156,8 +156,8 @@ def _parsed(
     trajectory: Trajectory, facts: tuple[Fact, ...], data: bytes, piece: Slice, aside: Aside, part: str | None
 ) -> Parsed:
     attempt = trajectory.attempt
-    sidechain = Fact("strata.sidechain", "yes" if part else "no")
     told = {fact.field for fact in facts}
+    embedded = part is not None and "strata.sidechain" not in told  # a file by itself may be a subagent's, too
     return Parsed(
         trajectory,
         data,
@@ -165,7 +165,7 @@ def _parsed(
         piece.offset,
         key=None if attempt is None else attempt.run,
         objects=tuple(aside.objects),
-        facts=(*facts, *(() if sidechain.field in told else (sidechain,)), *_clocks(aside, trajectory, told)),
+        facts=(*facts, *([Fact("strata.sidechain", "yes")] if embedded else ()), *_clocks(aside, trajectory, told)),
         replaced=aside.replaced,
         warnings=aside.codes(),
         part=part,
