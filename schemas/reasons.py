@@ -43,6 +43,10 @@ QUARANTINE: dict[str, Reason] = {
     "parent_cycle": Reason(
         "The line's predecessors lead back to it; without it the others are read as fragments.", "Mend the log."
     ),
+    "importer_fault": Reason(
+        "The importer failed on the item, which is a mistake of ours; it was left out, and the others were read.",
+        "Tell us the words of the error, with the item if it may be shown.",
+    ),
     "attempt_taken": Reason(
         "The store holds other bytes for the same attempt.",
         "Import with --run NAME if this is another try, or with --revise if it is the same try read better.",
@@ -63,6 +67,10 @@ WARNINGS: dict[str, Reason] = {
     "calls_left_out": Reason(
         "The calls of the run are over the size limit together; only the one that ends it was read, without usage.",
         "Raise --max-record-bytes.",
+    ),
+    "calls_in_text": Reason(
+        "Texts of the model hold calls as a chat template writes them (`<tool_call>`); they stay text, not calls.",
+        "Write them as tool_calls, or as messages of the role function_call, in the log.",
     ),
     "claimed_authors": Reason(
         "The log gives facts in the name of a person, an environment or a side file; they are its own word.",

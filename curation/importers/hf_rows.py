@@ -18,7 +18,7 @@ from curation.importers.face import MAX_RECORD_BYTES, Fact, Importer, Parsed, Re
 from curation.importers.gathered import keep_bytes, read_pieces
 from curation.importers.heads import head_value, head_values
 from curation.importers.model_calls import read_chat
-from curation.importers.row_messages import PLAIN, Profile, read_rows, without_nulls
+from curation.importers.row_messages import PLAIN, Profile, has_calls_in_text, read_rows, without_nulls
 from curation.importers.span_messages import loaded
 from schemas import canonical
 from schemas.objects import Object, tools_object
@@ -97,6 +97,8 @@ def read_row(data: bytes, piece: Slice, profile: Profile) -> Parsed:
         chat.insert(0, {"role": "system", "content": system})
     if piece.context == arrow_rows.ARROW:
         _clean_arguments(chat, aside)
+    if has_calls_in_text(chat):
+        aside.warnings.append("calls_in_text")
     messages = read_chat(chat, aside)
     tools = _tools(row)
     run = _first(row, _RUNS)

@@ -3,7 +3,7 @@
 A profile declares what a role stands for; nothing is guessed from the wording of a text.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from curation.importers.face import RefusedError
@@ -33,6 +33,7 @@ _ROLES = {
 }
 _TEXTS = ("content", "value", "text")
 _WHO = ("role", "from")
+_CALL_MARKS = ("<tool_call>", "<function_call>", "<function=", "[TOOL_CALLS]")  # of chat templates, as text
 
 
 class Profile(NamedTuple):
@@ -69,6 +70,24 @@ def read_rows(entries: list[Any], path: str, profile: Profile) -> list[dict[str,
             message["said_by"] = said
         messages.append(message)
     return messages
+
+
+def has_calls_in_text(messages: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a text of the assistant holds what chat templates write for a call, in a message that has none."""
+    return any(
+        mark in text
+        for message in messages
+        if message["role"] == "assistant" and not message.get("tool_calls")
+        for text in _texts(message["content"])
+        for mark in _CALL_MARKS
+    )
+
+
+def _texts(content: Any) -> Iterator[str]:
+    for part in content if isinstance(content, list) else [content]:
+        text = part.get("text") if isinstance(part, dict) else part
+        if isinstance(text, str):
+            yield text
 
 
 def without_nulls(value: Any) -> Any:

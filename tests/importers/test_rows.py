@@ -72,6 +72,33 @@ def test_a_function_call_without_a_call_is_rejected_as_such(tmp_path: Path) -> N
     assert roles(accepted(kept)) == "uat"
 
 
+HERMES = '<tool_call>\n{"name": "get_stock", "arguments": {"sku": "A17"}}\n</tool_call>'
+
+
+@pytest.mark.parametrize(
+    ("entries", "codes"),
+    [
+        ([HUMAN, {"from": "gpt", "value": f"I look.\n{HERMES}"}, {"from": "tool", "value": "2"}, DONE], True),
+        ([HUMAN, {"from": "gpt", "value": [{"type": "text", "text": HERMES}]}], True),
+        ([{"from": "system", "value": f"Answer as {HERMES}"}, {"from": "human", "value": HERMES}, DONE], False),
+        ([HUMAN, CALL, ANSWER, DONE], False),
+    ],
+)
+def test_calls_in_the_text_of_a_turn_stay_text_and_are_counted(tmp_path: Path, entries: list[Any], codes: bool) -> None:
+    path = write(tmp_path / "rows", [conversation(*entries)])
+    (item,) = read(path, sharegpt.IMPORTER)
+    made = calls(accepted(item).trajectory)
+    assert [each.name for each in made] == (["get_stock"] if CALL in entries else [])
+    assert ("calls_in_text" in accepted(item).warnings) is codes
+    assert import_file(new_store(tmp_path), path).losses.records.get("calls_in_text", 0) == codes
+    rows = [
+        {"role": {"human": "user", "gpt": "assistant"}.get(each["from"], each["from"]), "content": each["value"]}
+        for each in entries
+    ]
+    (row,) = read(write(tmp_path / "other", [{"messages": rows, "run_id": "r1"}]), hf_rows.IMPORTER)
+    assert ("calls_in_text" in accepted(row).warnings) is codes
+
+
 def test_text_of_the_environment_is_an_observation_only_where_the_profile_says_so(tmp_path: Path) -> None:
     told = {"from": "human", "value": "You pick up the mug"}
     path = write(tmp_path / "rows", [conversation(told, DONE, HUMAN, CALL, told, DONE)])
