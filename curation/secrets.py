@@ -77,6 +77,8 @@ _IN_COMMAND = re.compile(
     r"[\"'\\]{0,2}(?P<value>[^\s\"'\\;|&]{4,128})",
     re.ASCII,
 )
+_COOKIES = re.compile(r"""\bcookie["']?\s{0,2}:\s{0,2}["']?([^\r\n"'\\]{1,4096})""", re.IGNORECASE | re.ASCII)
+_COOKIE = re.compile(r"[\w.-]{1,64}=([^;,\s\"'\\]{16,4096})", re.ASCII)
 _KEY_MARK = re.compile(r"-----(BEGIN|END) (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 
 _LINE_BREAK = re.compile(r"\\{1,4}[nr]|\s")
@@ -101,7 +103,7 @@ _CODE = re.compile(r"[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}", re.ASCII)
 
 _TWILIO = re.compile(r"SK[0-9a-f]{32}")
 _MARKS = ("://", "-----BEGIN", *_COMMANDS, *(word for _, words, _ in _SHAPES for word in words if word != "SK"))
-_WORDS = ("passw", "passphrase", "secret", "key", "token", "authorization", "credential", "bearer")
+_WORDS = ("passw", "passphrase", "secret", "key", "token", "authorization", "credential", "bearer", "cookie")
 _SMALL = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
@@ -173,6 +175,8 @@ def _in_string(place: str, name: str, text: str) -> Iterator[Secret]:
     """The secrets of one string; ``name`` is the key that it stands under, itself or in a list."""
     for secret in find_in_text(text):
         yield secret._replace(place=place)
+    if name.lower().endswith("cookie"):
+        yield from (_by_place(value)._replace(place=place) for value in _cookies(text))
     named = _KEY_NAME.search(name[-40:]) if name else None
     if named is not None and not _NO_SECRET.search(name[-40:][: named.start()]):
         value = _SCHEME_BEFORE.sub("", text, count=1)
@@ -192,9 +196,16 @@ def _given_away(text: str) -> Iterator[str]:
     folded = _folded(text)
     if "bearer" in folded:
         yield from (found[1] for found in _BEARER.finditer(text) if _is_random(found[1]))
+    if "cookie" in folded:
+        yield from (value for found in _COOKIES.finditer(text) for value in _cookies(found[1]))
     for name in _NAMES:
         if name in folded:
             yield from _named(text, folded, name)
+
+
+def _cookies(header: str) -> Iterator[str]:
+    """The values in what a Cookie header says that nobody could guess."""
+    return (found[1] for found in _COOKIE.finditer(header) if _is_random(found[1]))
 
 
 def _named(text: str, folded: str, name: str) -> Iterator[str]:
