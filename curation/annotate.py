@@ -13,10 +13,11 @@ from curation.importers.attempt_keys import facts_of
 from curation.importers.face import Fact
 from curation.importers.side_columns import SideLines
 from curation.importers.side_rows import Form
+from curation.overruled import count_overruled
 from curation.store import Batch, Store
 from curation.store.supersede import superseding
 from curation.store.tables import STATEMENTS
-from schemas.statements import Statement
+from schemas.statements import Annotation, Verification
 
 _NAMED = 10
 _STATEMENTS = 50_000  # compared with those of the store at once
@@ -40,7 +41,8 @@ class UnmentionedAttempt(msgspec.Struct):
 class AnnotateResult(msgspec.Struct):
     """What a side file said; ``unmatched_lines`` and ``unmentioned`` name the first of those that are counted.
 
-    ``statements`` is what was not said before, ``written`` how many rows that became: none in a dry run.
+    ``statements`` is what was not said before, ``written`` how many rows that became: none in a dry run. ``overruled``
+    is how much of what the file says does not hold, because an author who outranks a side file says otherwise.
     """
 
     form: Form
@@ -52,6 +54,7 @@ class AnnotateResult(msgspec.Struct):
     unmentioned: list[UnmentionedAttempt]
     statements: int
     written: int
+    overruled: int
 
 
 def annotate(
@@ -104,6 +107,7 @@ def annotate(
         ],
         statements=said.news,
         written=sum(written.get(table, 0) for table in STATEMENTS),
+        overruled=said.overruled,
     )
 
 
@@ -112,10 +116,10 @@ class _Statements:
 
     def __init__(self, store: Store, batch: Batch | None) -> None:
         self._store, self._batch = store, batch
-        self._pending: list[Statement] = []
-        self.news = 0
+        self._pending: list[Annotation | Verification] = []
+        self.news = self.overruled = 0
 
-    def extend(self, statements: list[Statement]) -> None:
+    def extend(self, statements: list[Annotation | Verification]) -> None:
         """Add all that is said of one attempt."""
         self._pending.extend(statements)
         if len(self._pending) >= _STATEMENTS:
@@ -125,6 +129,8 @@ class _Statements:
         """Compare what is pending with what the store holds."""
         news = superseding(self._store, self._pending)
         self.news += len(news)
+        withdrawn = {earlier for statement in news for earlier in statement.supersedes}
+        self.overruled += count_overruled(self._store, self._pending, withdrawn)
         self._pending = []
         if self._batch is not None:
             for statement in news:

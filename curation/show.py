@@ -6,6 +6,7 @@ import msgspec
 
 from curation.importers.branches import FIELD, read_branch
 from curation.masking import masked_record, masked_start
+from curation.overruled import OverruledLine, overruled_lines
 from curation.selections import DecisionLine, Line, Place, RowView, decided, message_lines, places_of, view_row
 from curation.store import Store
 from curation.store.lookup import Named, resolve_trajectory
@@ -80,6 +81,7 @@ class TrajectoryView(msgspec.Struct):
     restored_by: str | None
     continued_by: str | None
     facts: dict[str, str]
+    overruled: list[OverruledLine]
     branched_from: BranchLine | None
     branches: list[BranchLine]
     messages: list[Line]
@@ -233,6 +235,7 @@ def _trajectory(store: Store, identity: str, build: str | None, as_stored: bool)
         restored_by=fork.restore.kind if fork else None,
         continued_by=fork.continued_by if fork else None,
         facts={row["field"]: row["value"] for row in facts if row["field"] not in repairs and row["field"] != FIELD},
+        overruled=overruled_lines(store, identity, as_stored=as_stored),
         branched_from=_origin(store, identity),
         branches=_branches(store, identity),
         messages=message_lines(trajectory, 0, len(trajectory.messages), _LINE),

@@ -48,6 +48,9 @@ def annotate(
 
     Outcomes, strata, split, environment, stop and what else a side file may say. Records and attempts stay as they are.
     What a line does not mention stays as it was said before.
+
+    Of outcomes holds the word of a person, then of an environment, the log, a side file, a rule; of other facts of a
+    person, then of a side file, the log, a rule; who says unknown hides nobody. What is overruled so is counted.
     """
     from contextlib import nullcontext
 

@@ -2,41 +2,52 @@
 
 A superseded statement holds no more. Of the rest the author kinds rank human > environment > log > side_file > rule for
 outcomes and checks, human > side_file > log > rule for other facts; where the best kind contradicts itself, nothing
-holds and the value is unknown. A model's own word (model, sibling, self_report) never holds. A rule that does not know
-whether a step is right (what it measured there is about a check) says nothing of the step.
+holds and the value is unknown. Who says that a result or a stop is unknown tells nothing, so that what anybody else
+does tell holds. A model's own word (model, sibling, self_report) never holds. A rule that does not know whether a step
+is right (what it measured there is about a check) says nothing of the step.
 
 An erased attempt counts in the view of attempts as its tombstone says.
 """
 
-_CHECK_RANK = "['human', 'environment', 'log', 'side_file', 'rule']"
-_FACT_RANK = "['human', 'side_file', 'log', 'rule']"
+CHECK_RANK = "['human', 'environment', 'log', 'side_file', 'rule']"
+FACT_RANK = "['human', 'side_file', 'log', 'rule']"
 
 
 _UNSAID = "author_kind = 'rule' AND layer = 'step' AND result = 'unknown'"
 
 
-def _effective(table: str, about: str, value: str, rank: str, unsaid: str = "false") -> str:
+def _standing(table: str, value: str, rank: str, untold: str, unsaid: str = "false") -> str:
+    """What is not superseded, with its author's rank from 1, whether it tells nothing, and its value to compare."""
+    return f"""
+    CREATE TEMP VIEW standing_{table} AS
+    SELECT *, list_position({rank}, author_kind) AS rank, {untold} AS untold, {value} AS told
+    FROM {table}
+    WHERE list_contains({rank}, author_kind) AND NOT ({unsaid})
+      AND id NOT IN (SELECT unnest(supersedes) FROM {table})
+      AND trajectory IN (SELECT id FROM trajectories)
+    """
+
+
+def _effective(table: str, about: str) -> str:
     return f"""
     CREATE TEMP VIEW effective_{table} AS
-    WITH standing AS (
-        SELECT *, list_position({rank}, author_kind) AS rank
-        FROM {table}
-        WHERE list_contains({rank}, author_kind) AND NOT ({unsaid})
-          AND id NOT IN (SELECT unnest(supersedes) FROM {table})
-          AND trajectory IN (SELECT id FROM trajectories)
-    ), best AS (
-        SELECT * FROM standing
-        QUALIFY rank = min(rank) OVER (PARTITION BY {about})
+    WITH best AS (
+        SELECT * FROM standing_{table}
+        QUALIFY dense_rank() OVER (PARTITION BY {about} ORDER BY untold, rank) = 1
     )
-    SELECT * EXCLUDE (rank) FROM best
-    QUALIFY count(DISTINCT {value}) OVER (PARTITION BY {about}) = 1
-        AND row_number() OVER (PARTITION BY {about}, {value} ORDER BY id) = 1
+    SELECT * EXCLUDE (rank, untold, told) FROM best
+    QUALIFY count(DISTINCT told) OVER (PARTITION BY {about}) = 1
+        AND row_number() OVER (PARTITION BY {about}, told ORDER BY id) = 1
     """
 
 
 VIEWS: tuple[str, ...] = (
-    _effective("annotations", "trajectory, field", "coalesce(value, '')", _FACT_RANK),
-    _effective("verifications", "trajectory, message, call, layer", "result", _CHECK_RANK, _UNSAID),
+    _standing(
+        "annotations", "coalesce(value, '')", FACT_RANK, "(field = 'stop' AND value IS NOT DISTINCT FROM 'unknown')"
+    ),
+    _effective("annotations", "trajectory, field"),
+    _standing("verifications", "result", CHECK_RANK, "(result = 'unknown')", _UNSAID),
+    _effective("verifications", "trajectory, message, call, layer"),
     """
     CREATE TEMP VIEW effective_findings AS
     SELECT * FROM findings

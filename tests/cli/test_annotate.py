@@ -185,8 +185,9 @@ def test_a_dry_run_counts_both_ways_and_leaves_every_byte(tmp_path: Path) -> Non
         (
             "key,passed\n7,1\n",
             ("--outcome", "passed"),
-            ["side.csv:2: column 'passed' is '1'", "true or false", "--sql"],
+            ["side.csv:2: column 'passed' is '1'", "true or false", "exit code", "--sql"],
         ),
+        ("key,outcome\n7,maybe\n", (), ["side.csv:2: column 'outcome' is 'maybe'", "yes or no, true or false;"]),
         ("key,attempt\nb,\n7,01\n", (), ["side.csv:3: column 'attempt' is '01'"]),
         ("key,score\n7,NaN\n", (), ["side.csv:2: column 'score' is 'NaN'"]),
         ("key,score\n7,1e999\n", (), ["side.csv:2: column 'score' is '1e999'"]),
@@ -277,6 +278,7 @@ def test_a_template_that_is_filled_in_is_read_back(tmp_path: Path, name: str, by
         "unmentioned": [],
         "statements": 0,
         "written": 0,
+        "overruled": 0,
     }
     fill(folder / name)
     assert result(folder, "annotate", name, "--key", by)["matched"] == 3
@@ -286,6 +288,42 @@ def test_a_template_that_is_filled_in_is_read_back(tmp_path: Path, name: str, by
         ("partial", "train"),
     ]
     assert "is there already" in refused(folder, "annotate", "--template", name)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"), [("true", "FALSE"), ("Yes", "no"), ("PASS", "Fail"), ("passed", "failed"), ("Success", "FAILURE")]
+)
+def test_verdicts_are_read_as_tables_write_them(tmp_path: Path, good: str, bad: str) -> None:
+    folder = new(tmp_path / "store")
+    (folder / "side.csv").write_text(f"key,passed\n007,{good}\n7,{bad}\nb,\n")
+    result(folder, "annotate", "side.csv", "--outcome", "passed")
+    assert [row["outcome"] for row in attempts(folder)] == ["success", "failure", "unknown"]
+
+
+def test_bits_are_read_where_a_query_says_what_they_are(tmp_path: Path) -> None:
+    folder = new(tmp_path / "store")
+    (folder / "side.csv").write_text("key,reward\n007,1\n7,0\n")
+    result(folder, "annotate", "--sql", "SELECT key, reward = 1 AS outcome FROM 'side.csv'")
+    assert [row["outcome"] for row in attempts(folder)] == ["success", "failure", "unknown"]
+
+
+def test_a_template_asks_for_the_task_and_tells_what_is_known_from_what_is_missing(tmp_path: Path) -> None:
+    folder = new(tmp_path / "store")
+    write(folder / "known.jsonl", [{"key": "b", "outcome": "partial", "split": "train"}])
+    result(folder, "annotate", "known.jsonl")
+    blank = result(folder, "annotate", "--template", "side.csv")
+    assert blank["missing"]["task"] == 3
+    rows = list(csv.DictReader((folder / "side.csv").read_text().splitlines()))
+    known = {row["key"]: row["known, not read back"] for row in rows}
+    assert known == {"007": "", "7": "", "b": "outcome, split"}
+    told = [row | {"task": f"t{row['key']}"} for row in rows]
+    with (folder / "side.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(told)
+    assert "--revise" in refused(folder, "annotate", "side.csv")
+    result(folder, "import", "log.jsonl", "--revise", "--manifest", "side.csv")
+    assert [row["task"] for row in attempts(folder)] == ["t007", "t7", "tb"]
 
 
 HOSTILE = [

@@ -4,11 +4,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from curation.annotate import AnnotateResult, annotate
+from curation.doctor import examine
 from curation.errors import UsageError
+from curation.show import TrajectoryView, show
 from curation.store import Store
+from curation.store.lookup import resolve
 from tests.ingest.logs import attempts, import_file, import_lines, new_store, records, run, said, write
 
 
@@ -111,3 +115,41 @@ def test_only_live_records_are_annotated(tmp_path: Path) -> None:
     result = say(store, tmp_path, [{"key": "a", "split": "s"}, {"file": "one.jsonl", "line": 1, "split": "old"}])
     assert (result.matched, result.unmatched) == (1, 1)
     assert splits(store) == {("a", None): "s"}
+
+
+def test_what_a_log_does_not_know_is_known_from_a_side_file(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    import_lines(store, tmp_path, [run("a", score=0.25), run("b", outcome="partial", score=0.25)])
+    assert examine(store).facts["outcome"].missing == 1
+    result = say(store, tmp_path, [{"key": "a", "outcome": "failure"}])
+    assert (result.written, result.overruled) == (1, 0)
+    assert {row["run"]: (row["outcome"], row["outcome_by"]) for row in attempts(store)} == {
+        "a": ("failure", "side_file"),
+        "b": ("partial", "log"),
+    }
+    assert examine(store).facts["outcome"].missing == 0
+
+
+def test_what_a_log_decides_overrules_a_side_file_which_is_counted_and_shown(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    import_lines(store, tmp_path, [run("a", outcome=True, split="train"), run("b", outcome=True)])
+    lines = [{"key": "a", "outcome": "failure", "split": "test"}, {"key": "b", "outcome": "success"}]
+    dry = say(store, tmp_path, lines, dry_run=True)
+    assert (dry.statements, dry.written, dry.overruled) == (3, 0, 1)
+    for written in (3, 0):
+        result = say(store, tmp_path, lines)
+        assert (result.written, result.overruled) == (written, 1)
+    rows = {row["run"]: row for row in attempts(store)}
+    assert (rows["a"]["outcome"], rows["a"]["split"]) == ("success", "test")
+    views = {name: show(store, resolve(store, row["trajectory_id"])) for name, row in rows.items()}
+    assert isinstance(views["a"], TrajectoryView)
+    assert isinstance(views["b"], TrajectoryView)
+    assert [msgspec.structs.astuple(line) for line in views["a"].overruled] == [
+        ("split", "train", "log", "test", "side_file"),
+        ("outcome", "failure", "side_file", "success", "log"),
+    ]
+    assert views["b"].overruled == []
+    say(store, tmp_path, [{"key": "a", "outcome": "unknown"}])
+    doubted = show(store, resolve(store, rows["a"]["trajectory_id"]))
+    assert isinstance(doubted, TrajectoryView)
+    assert doubted.overruled[-1].says == "unknown"

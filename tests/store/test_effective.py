@@ -98,6 +98,35 @@ def test_a_conflict_within_one_kind_is_unknown(tmp_path: Path) -> None:
     assert fact(store, "split") == ["train"]
 
 
+@pytest.mark.parametrize(("higher", "lower"), list(pairwise(OUTCOMES)))
+def test_who_does_not_know_hides_nothing_of_what_another_knows(
+    tmp_path: Path, higher: AuthorKind, lower: AuthorKind
+) -> None:
+    store, record = one(tmp_path)
+    say(store, checked(record, "unknown", higher))
+    assert outcome(store) == ("unknown", higher)
+    say(store, checked(record, "partial", lower))
+    assert outcome(store) == ("partial", lower)
+    say(store, checked(record, "partial", higher))
+    assert outcome(store) == ("partial", higher), "a partial result is known"
+
+
+def test_two_who_know_otherwise_stay_unknown_beside_one_who_does_not_know(tmp_path: Path) -> None:
+    store, record = one(tmp_path)
+    say(store, *(checked(record, result, "human", result) for result in ("passed", "unknown")))
+    assert outcome(store) == ("success", "human")
+    say(store, checked(record, "failed", "human", "failed"), checked(record, "passed", "log"))
+    assert outcome(store) == ("unknown", None)
+
+
+def test_an_unknown_stop_hides_none_that_is_known(tmp_path: Path) -> None:
+    store, record = one(tmp_path)
+    say(store, stated(record, "unknown", "side_file", field="stop"))
+    assert fact(store, "stop") == ["unknown"]
+    say(store, stated(record, "timeout", "log", field="stop"))
+    assert fact(store, "stop") == ["timeout"]
+
+
 def test_a_later_word_of_the_same_author_supersedes_and_the_first_stays_readable(tmp_path: Path) -> None:
     store, record = one(tmp_path)
     (first,) = say(store, stated(record, "a", "rule", "r"))
