@@ -11,7 +11,7 @@ import msgspec
 
 from curation.attempt_index import OWN_ID, PLACE, AttemptIndex, LiveAttempt
 from curation.errors import UsageError
-from curation.importers.formulas import NOTE, escape
+from curation.importers.formulas import KNOWN, NOTE, escape
 from curation.store import Store
 from schemas.canonical import encode
 
@@ -32,8 +32,9 @@ def write_blank(store: Store, path: Path, by: str = OWN_ID) -> BlankResult:
     """Write an empty side file: CSV where it is so named, else JSON Lines with ``null`` for what is missing.
 
     A line names its attempt by its key (``by``, see AttemptIndex), where it has none of its own by file and line; and
-    says which attempt that is. In a CSV no text of a log is a formula to a spreadsheet. Raises UsageError where the
-    file is there, or where that leaves attempts untold.
+    says which attempt that is. In a CSV no text of a log is a formula to a spreadsheet, and a column names what is
+    known, as its cells are as empty as those of what is missing. A missing ``task`` is for `curate import --revise`.
+    Raises UsageError where the file is there, or where that leaves attempts untold.
     """
     index = AttemptIndex(store, by)
     gaps = {record: missing for record, missing in _gaps(store) if missing}
@@ -60,8 +61,8 @@ def write_blank(store: Store, path: Path, by: str = OWN_ID) -> BlankResult:
 def _gaps(store: Store) -> Iterator[tuple[str, list[str]]]:
     """The record of each attempt, and the side-file keys of what is not known of it."""
     rows = store.sql(
-        f"""SELECT a.trajectory_id, nullif(a.outcome, 'unknown'), {", ".join(f'a."{name}"' for name in _FACTS[1:])},
-                t.budget IS NOT NULL OR t.id IN (
+        f"""SELECT a.trajectory_id, a.task, nullif(a.outcome, 'unknown'),
+                {", ".join(f'a."{name}"' for name in _FACTS[1:])}, t.budget IS NOT NULL OR t.id IN (
                     SELECT trajectory FROM effective_annotations WHERE starts_with(field, 'budget.')
                 ), map_keys(a.strata)
             FROM attempts a JOIN trajectories t ON t.id = a.trajectory_id"""
@@ -69,7 +70,7 @@ def _gaps(store: Store) -> Iterator[tuple[str, list[str]]]:
     held = list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
     strata = sorted({name for *_, known in held for name in known})
     for record, *facts, has_budget, known in held:
-        missing = [name for name, value in zip(_FACTS, facts, strict=True) if value is None]
+        missing = [name for name, value in zip(("task", *_FACTS), facts, strict=True) if value is None]
         missing += [] if has_budget else ["budget.steps"]
         yield record, missing + [f"strata.{name}" for name in strata if name not in known]
 
@@ -95,10 +96,13 @@ def _identity(attempt: LiveAttempt) -> dict[str, Any]:
 def _csv(rows: list[tuple[dict[str, Any], list[str]]], missing: Mapping[str, int]) -> str:
     """The lines as a table that a spreadsheet opens as text; see curation.importers.formulas."""
     named = {name: None for name in ("key", "file", "line", *_NAMING) if any(name in line for line, _ in rows)}
-    columns = [*(named or ("key",)), *missing]
+    facts = [name for name in missing if name not in named]
+    columns = [*(named or ("key",)), *facts, KNOWN]
     cells = [{name: escape(value) for name, value in line.items()} for line, _ in rows]
     if cells != [line for line, _ in rows]:
         columns.append(NOTE)
+    for row, (_, lacks) in zip(cells, rows, strict=True):
+        row[KNOWN] = ", ".join(name for name in facts if name not in lacks)
     with io.StringIO(newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
         writer.writeheader()

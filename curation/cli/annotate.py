@@ -29,7 +29,7 @@ def annotate(
         typer.Option(
             "--map",
             metavar="COLUMN=KEY",
-            help="A column that has another name than its key; without KEY it is left out, *= all others.",
+            help="A column that has another name than its key; COLUMN= leaves it out, *= all others.",
         ),
     ] = None,
     outcome: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column that holds the outcome.")] = None,

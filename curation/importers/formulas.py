@@ -10,6 +10,9 @@ from typing import Any
 NOTE = "' before = + - @ is no part of a value"
 """The name of an empty column of a table whose cells are escaped."""
 
+KNOWN = "known, not read back"
+"""The name of a column that says what of a row's attempt is known already; whoever reads the table passes it over."""
+
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]")
 
 

@@ -24,7 +24,12 @@ _WHOLE = {"attempt", "line", "budget.steps", "budget.calls", "budget.tokens", "b
 _NUMBER = {"score", "budget.seconds", "budget.cost"}
 _WRITTEN = {"parameters", "tools"}  # JSON of any shape: in a table its text, as columns of objects share their keys
 _OBJECTS = {"strata", "budget"}
-_TRUTH = {"true": True, "false": False}
+_TRUTH = {
+    **dict.fromkeys(("true", "yes", "pass", "passed"), True),
+    **dict.fromkeys(("false", "no", "fail", "failed"), False),
+    **{name: name for name in get_args(Outcome)},
+}
+_BITS = ("0", "1", 0, 1)
 _WAY = "mend it, leave it out (`curate annotate --map '{}='`), or say it otherwise (`curate annotate --sql QUERY`)"
 
 
@@ -56,7 +61,10 @@ def read_columns(pairs: Sequence[str], outcome: str | None = None) -> Columns:
     for pair in [*pairs, *([] if outcome is None else [f"{outcome}=outcome"])]:
         column, equals, key = pair.rpartition("=")
         if not equals or not column or (column == REST and key):
-            raise UsageError(f"--map {pair!r} is no column=key: as in --map task_id=key, or --map '*=' to leave out")
+            raise UsageError(
+                f"--map {pair!r} is no column=key: as in --map task_id=key; --map 'seed=' leaves a column out, '*=' all "
+                "others"
+            )
         if key and not _is_key(key):
             keys = ", ".join((*SideLine.__struct_fields__, "strata.NAME", "budget.NAME"))
             raise UsageError(f"--map {pair!r}: {key!r} is no key of a side file; keys are {keys}")
@@ -158,7 +166,11 @@ def _typed(key: str, value: Any) -> Any:
         case dict() if key in _OBJECTS:
             value = {name: cell for name, item in value.items() if (cell := _typed(f"{key}.{name}", item)) is not None}
     if key == "outcome" and not isinstance(value, bool | dict) and value not in get_args(Outcome):
-        raise ValueError(f"an outcome is {', '.join(get_args(Outcome))}, true or false")
+        words = f"an outcome is {', '.join(get_args(Outcome))}, pass or fail, yes or no, true or false"
+        way = (
+            "; 0 is a failure as a reward and a success as an exit code: say which, as `reward = 1 AS outcome` in --sql"
+        )
+        raise ValueError(words + way if value in _BITS else words)
     return value
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from curation.errors import UsageError
 from curation.importers.face import MAX_RECORD_BYTES
-from curation.importers.formulas import NOTE, unescape
+from curation.importers.formulas import KNOWN, NOTE, unescape
 from curation.importers.lines import BOM, read_lines
 from curation.queries import SETTINGS, Bounds, stream
 from schemas import canonical
@@ -164,6 +164,7 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
             )
         if cells:
             row = dict(zip(columns, cells, strict=True))
+            row.pop(KNOWN, None)
             if NOTE in row:
                 row = {name: unescape(cell) for name, cell in row.items() if name != NOTE}
             yield number, row

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,7 @@ def test_a_dry_run_counts_both_ways_and_leaves_every_byte(tmp_path: Path) -> Non
         ("key,outcome,passed\n7,,true\n", ("--outcome", "passed"), ["'outcome' and 'passed'", "--map 'outcome='"]),
         ("key,split\n7,a\n", ("--map", "fold=split"), ["side.csv", "'fold'"]),
         ("key,split\n7,a\n", ("--map", "split=spilt"), ["'spilt' is no key", "strata.NAME"]),
+        ("key,seed\n7,3\n", ("--map", "seed"), ["'seed' is no column=key", "'seed=' leaves a column out"]),
         ("key,split\n7,a\n", ("--verifier", "judge"), ["'judge'", "NAME@VERSION"]),
         ("key,split\n7,a\n", ("--key", "id"), ["'id'", "attempt_id"]),
         ("key,split\n7,a\n", ("--key", "file:line"), ["side.csv:2: key '7'", "logs/runs.jsonl:12"]),
@@ -298,6 +300,14 @@ def test_verdicts_are_read_as_tables_write_them(tmp_path: Path, good: str, bad: 
     (folder / "side.csv").write_text(f"key,passed\n007,{good}\n7,{bad}\nb,\n")
     result(folder, "annotate", "side.csv", "--outcome", "passed")
     assert [row["outcome"] for row in attempts(folder)] == ["success", "failure", "unknown"]
+
+
+def test_the_help_leaves_a_column_out_as_the_verb_does(tmp_path: Path) -> None:
+    folder = new(tmp_path / "store")
+    (folder / "side.csv").write_text("key,seed,split\n7,3,a\n")
+    _, out, _ = curate(folder, "annotate", "--help")
+    assert "COLUMN= leaves it out" in " ".join(re.sub("[│|]", " ", out).split())
+    assert result(folder, "annotate", "side.csv", "--map", "seed=")["statements"] == 1
 
 
 def test_bits_are_read_where_a_query_says_what_they_are(tmp_path: Path) -> None:
