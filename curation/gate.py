@@ -1,11 +1,12 @@
 """Which attempts enter the store: one live record for an attempt, one attempt for a log line, however often read."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
 from typing import cast
 
 import pyarrow as pa
 
+from curation.carried import carry
 from curation.errors import UsageError
 from curation.importers.face import Fact
 from curation.prepared import Entry, Prepared, source_of
@@ -21,7 +22,8 @@ class Gate:
     """Decides which attempts enter, from what the store and this batch hold already.
 
     ``rename`` says that what is read are other tries, ``revise`` that known tries are read better. ``logs`` are the
-    digests of the files that were read so far, of which parts may be stored already.
+    digests of the files that were read so far, of which parts may be stored already. ``carried`` counts what was said
+    of revised records and is said again of the new ones, ``not_carried`` by reason what is not.
     """
 
     def __init__(self, store: Store, batch: Batch, logs: Set[str], *, rename: bool, revise: bool) -> None:
@@ -32,6 +34,9 @@ class Gate:
         self._entered: set[str] = set()
         self._revised: set[str] = set()
         self._displaced: dict[str, str] = {}
+        self._origins: dict[str, str] = {}
+        self.carried = 0
+        self.not_carried: Counter[str] = Counter()
 
     def judge(self, chunks: Sequence[Prepared]) -> list[list[Entry]]:
         """Let the new attempts of these chunks into the batch; their entries, with a code where one is refused."""
@@ -46,6 +51,11 @@ class Gate:
             for item in prepared.objects:
                 self._batch.add_object(item)
             judged.append(of_chunk)
+        if self._origins and not self._store.is_empty("trajectories"):
+            carried = carry(self._store, self._origins, statements)
+            self.carried += len(carried.statements)
+            self.not_carried += carried.left
+            statements += carried.statements
         for statement in superseding(self._store, statements, elsewhere):
             self._batch.add_statement(statement)
         return judged
@@ -88,6 +98,7 @@ class Gate:
             self._displaced.update((record, entry.attempt) for record in taken)
         revised = seen if seen.isdisjoint(taken) and seen else taken
         self._revised |= revised
+        self._origins.update((entry.id, self._origins.get(record, record)) for record in revised)
         self._live[entry.attempt] = entry.id
         self._entered.add(entry.id)
         if back:
@@ -150,7 +161,7 @@ class Gate:
         return Elsewhere(before, {record for record, _, _ in others})
 
 
-def statement_of(identity: str, fact: Fact) -> Statement:
+def statement_of(identity: str, fact: Fact) -> Annotation | Verification:
     """What an importer or a side file says of a record, as a statement by who says it."""
     name, at, version = fact.rule.rpartition("@")
     name, version = (name, version) if at else (version, "")

@@ -175,6 +175,7 @@ def _enter(
             tally.count(entries, prepared)
             entered.extend(entry for entry in entries if entry.entered)
     gate.finish()
+    tally.carry(gate.carried, gate.not_carried)
     return entered
 
 

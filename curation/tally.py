@@ -41,7 +41,10 @@ class IngestResult(msgspec.Struct):
 
     ``secrets`` counts by kind the secrets in the records read, each once; ``secret_places`` are the first ten.
     ``quarantine`` holds the first ten of the quarantined, ``unmatched_lines`` the first ten of the ``unmatched`` lines
-    of the side file, which are about no record read. ``seconds`` is for whoever holds a clock.
+    of the side file, which are about no record read. ``carried`` is how much of what people and side files said of
+    revised records is said of the new ones, ``not_carried`` by reason how much is not. ``tasks`` are those that
+    are named, each once; records ``without_task`` name none: each attempt of them is a task of its own in builds and
+    reports. ``seconds`` is for whoever holds a clock.
     """
 
     read: int
@@ -51,9 +54,12 @@ class IngestResult(msgspec.Struct):
     reasons: dict[str, int]
     quarantine: list[Quarantined]
     warnings: dict[str, int]
+    carried: int
+    not_carried: dict[str, int]
     secrets: dict[str, int]
     secret_places: list[SecretLine]
     tasks: int
+    without_task: int
     seconds: float
     bytes: int
     unmatched: int
@@ -76,9 +82,12 @@ class Tally:
         self._reasons: Counter[str] = Counter()
         self._quarantine: list[Quarantined] = []
         self._warnings: Counter[str] = Counter()
+        self._carried = 0
+        self._not_carried: Counter[str] = Counter()
         self._secrets: dict[str, set[str]] = {}
         self._secret_places: list[SecretLine] = []
         self._tasks: list[pa.Array] = []
+        self._without_task = 0
         self._side_lines: set[int | None] = set()
         self._losses = Losses()
 
@@ -88,7 +97,9 @@ class Tally:
             self._count_entry(entry)
         self._losses.add(prepared.losses)
         attempts = pa.array([entry.row for entry in entries if entry.code is None], pa.int64())
-        self._tasks.append(pc.utf8_slice_codeunits(prepared.rows["task_key"].take(attempts), 0, _DIGITS))
+        tasks = prepared.rows["task_key"].take(attempts)
+        self._without_task += tasks.null_count
+        self._tasks.append(pc.utf8_slice_codeunits(tasks.drop_null(), 0, _DIGITS))
         if len(self._tasks) > _LOTS:
             self._tasks = [self._distinct_tasks()]
 
@@ -96,6 +107,11 @@ class Tally:
         """Count entries whose records this import brought; another process may have been first with some."""
         for entry in entries:
             self._formats[_format(entry)].accepted += 1
+
+    def carry(self, carried: int, not_carried: Counter[str]) -> None:
+        """Count what is said of new records because it was said of those that they revise, and what is not."""
+        self._carried += carried
+        self._not_carried += not_carried
 
     def result(self, size: int, passed_over: dict[str, str]) -> IngestResult:
         """All that was counted, of logs of so many bytes."""
@@ -112,9 +128,12 @@ class Tally:
             reasons=dict(sorted(self._reasons.items())),
             quarantine=self._quarantine,
             warnings=dict(sorted(self._warnings.items())),
+            carried=self._carried,
+            not_carried=dict(sorted(self._not_carried.items())),
             secrets={kind: len(found) for kind, found in sorted(self._secrets.items())},
             secret_places=self._secret_places,
             tasks=len(self._distinct_tasks()),
+            without_task=self._without_task,
             seconds=0.0,
             bytes=size,
             unmatched=len(unmatched),

@@ -127,6 +127,16 @@ WARNINGS: dict[str, Reason] = {
     "surrogates_replaced": Reason("Lone surrogate escapes became U+FFFD.", "The raw line is kept."),
 }
 
+NOT_CARRIED: dict[str, Reason] = {
+    "about_message": Reason(
+        "A person's or a side file's finding, or check of a message or call, is about the old record.",
+        "Say it again of the revised record.",
+    ),
+    "executed": Reason(
+        "An environment executed the calls of the old record.", "Execute those of the revised one: curate replay."
+    ),
+}
+
 UNVERIFIABLE: dict[str, Reason] = {
     "environment_fault": Reason(
         "The logged answer is a failure of the environment itself.", "None: it says nothing about the call."

@@ -5,6 +5,7 @@ import sys
 from schemas.reasons import (
     CONTINUATION,
     DIFFERENT,
+    NOT_CARRIED,
     NOT_KNOWN_RIGHT,
     NOT_RUN,
     QUARANTINE,
@@ -21,6 +22,7 @@ from schemas.refusals import REFUSALS
 TABLES: dict[str, dict[str, Reason]] = {
     "A line of a log is quarantined": QUARANTINE,
     "A record enters with a warning": WARNINGS,
+    "What was said of a record is not said of the one that revises it": NOT_CARRIED,
     "An answer cannot be compared (unverifiable)": UNVERIFIABLE,
     "An answer is not the environment's, for a cause that is seen (different)": DIFFERENT,
     "A call is not executed again (not_run)": NOT_RUN,

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from schemas.reasons import QUARANTINE
+
 if TYPE_CHECKING:
     from curation.losses import Losses
-    from curation.tally import IngestResult
+    from curation.tally import IngestResult, Quarantined
 
 _NAMED = 3
 _REASONS = 8
@@ -47,11 +49,20 @@ class PassedOver(msgspec.Struct):
 
 
 def summary(result: "IngestResult") -> dict[str, Any]:
-    """An import's result as ``finish`` shows it, without empty lists."""
+    """An import's result as ``finish`` shows it, without empty lists, and without what only a revision has."""
     shown = msgspec.structs.asdict(result)
     shown["passed_over"] = _passed_over(result.passed_over)
+    shown["quarantine"] = [_with_words(item) for item in result.quarantine]
     shown["losses"] = _losses(result.losses)
+    for name in ("carried", "not_carried"):
+        if not shown[name]:
+            del shown[name]
     return {name: value for name, value in shown.items() if value not in ([], ())}
+
+
+def _with_words(item: "Quarantined") -> "Quarantined":
+    """A quarantined record with words: where nothing in it refused it, the way out."""
+    return item if item.detail is not None else msgspec.structs.replace(item, detail=QUARANTINE[item.code].way_out)
 
 
 def _losses(losses: "Losses") -> list[Loss]:
