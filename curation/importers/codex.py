@@ -18,6 +18,7 @@ from curation.importers.conversation import kept
 from curation.importers.face import Fact, Importer, Item, Parsed, Slice
 from curation.importers.heads import head_values
 from curation.importers.session_lines import SessionLine, parse_session, read_session
+from curation.importers.token_counts import usage_details
 from schemas import canonical
 from schemas.statements import Stop
 from schemas.trajectory import Attempt, Conditions, Message, Trajectory, Usage
@@ -305,6 +306,7 @@ def _attempt(
         **{key: (session.meta or {}).get(key) for key in _SESSION},
         **{key: contexts[0].get(key) for key in _TURN if contexts},
         "models": list(models) if len(models) > 1 else None,
+        "usage_details": usage_details(path.usage or {}),
     }
     facts = [Fact("stop", path.stop, "rule", STOP_RULE), *aside.clocks(messages)]
     origin = _text(session.meta, "forked_from_id")

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from curation.importers.aside import Aside
-from curation.importers.conversation import Conversation, Said, Turn, kept
+from curation.importers.conversation import Conversation, Said, Turn
+from curation.importers.extra import kept_known
 from curation.importers.face import Fact, Importer, Item, Parsed, Slice
 from curation.importers.heads import head_values
 from curation.importers.session_lines import SessionLine, parse_session, read_session
+from curation.importers.token_counts import summed, usage_details
 from schemas import canonical
 from schemas.statements import Stop
 from schemas.trajectory import Attempt, Conditions, Message, MessageError, ToolCall, Trajectory, Usage
@@ -113,7 +115,7 @@ def _attempt(thread: _Thread, name: str, data: bytes, piece: Slice, replaced: in
         conditions=Conditions(agent="codex"),
         stop_text=stream.stop_text,
         usage=stream.usage(),
-        extra=kept({"errors": stream.errors} if stream.errors else {}),
+        extra=kept_known({"errors": stream.errors or None, "usage_details": stream.usage_details()}),
     )
     return Parsed(
         trajectory,
@@ -153,6 +155,10 @@ class _Stream:
         if not self._usage:
             return None
         return Usage(*(_total(self._usage, key) for key in ("input_tokens", "output_tokens")))
+
+    def usage_details(self) -> dict[str, int] | None:
+        """What the turns count beside their totals."""
+        return summed(map(usage_details, self._usage))
 
     def read(self, event: dict[str, Any]) -> None:
         """The next event. What it does not know, it passes over."""

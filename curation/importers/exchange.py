@@ -19,6 +19,7 @@ from curation.importers.face import RefusedError
 from curation.importers.model_calls import CUT, ModelCall
 from curation.importers.response_items import read_items
 from curation.importers.streams import read_stream
+from curation.importers.token_counts import first_number, prompt_tokens, usage_details
 
 SAMPLING = frozenset(
     (
@@ -43,7 +44,6 @@ SAMPLING = frozenset(
 )
 _FOREIGN = frozenset(("conversations", "traj", "trajectory", "history", "working_start"))  # marks of other formats
 _FULL = frozenset(("request", "request_body", "requestBody", "proxy_server_request", "req", "body"))
-_CACHED = ("cache_creation_input_tokens", "cache_read_input_tokens")
 
 
 def is_exchange(value: Any, *, cut: bool = False) -> bool:
@@ -73,8 +73,9 @@ def read_exchange(record: Any) -> ModelCall:
         sampling={key: request[key] for key in sorted(SAMPLING & request.keys()) if request[key] is not None},
         seed=request["seed"] if type(request.get("seed")) is int else None,
         tools=_tools(request),
-        prompt_tokens=_prompt_tokens(usage),
-        completion_tokens=_number(usage, "completion_tokens", "output_tokens", "output", "completionTokens"),
+        prompt_tokens=prompt_tokens(usage),
+        completion_tokens=first_number(usage, "completion_tokens", "output_tokens", "output", "completionTokens"),
+        usage_details={} if usage is record else usage_details(usage),
         cost=_cost(usage, record),
         finishes=line.finishes,
         error=CUT if line.cut and error is None else error,
@@ -191,22 +192,9 @@ def _usage(answer: Any, record: Mapping[str, Any]) -> Mapping[str, Any]:
     return next((usage for usage in found if isinstance(usage, dict)), record)
 
 
-def _prompt_tokens(usage: Mapping[str, Any]) -> int | None:
-    """All tokens that were read; where those of the cache are counted apart, they are a part of them."""
-    total = _number(usage, "prompt_tokens", "promptTokens")
-    if total is not None:
-        return total
-    plain = _number(usage, "input_tokens", "input")
-    return None if plain is None else plain + sum(_number(usage, key) or 0 for key in _CACHED)
-
-
 def _cost(usage: Mapping[str, Any], record: Mapping[str, Any]) -> float | int | None:
     found = [usage.get("cost"), *(record.get(key) for key in ("response_cost", "cost", "spend", "totalCost"))]
     return next((cost for cost in found if type(cost) in (int, float)), None)
-
-
-def _number(usage: Mapping[str, Any], *names: str) -> int | None:
-    return next((usage[name] for name in names if type(usage.get(name)) is int), None)
 
 
 def _reasoned(usage: Mapping[str, Any], answers: list[list[dict[str, Any]]]) -> bool:

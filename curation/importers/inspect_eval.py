@@ -15,11 +15,12 @@ from msgspec import UNSET
 from curation.importers.aside import Aside
 from curation.importers.context import read_context
 from curation.importers.elapsed import elapsed
-from curation.importers.extra import kept
+from curation.importers.extra import kept, kept_known
 from curation.importers.face import Fact, Importer, Parsed, RefusedError, Slice
 from curation.importers.heads import head_value
 from curation.importers.inspect_messages import Sample, Turn, read_events, read_sample, usage_of
 from curation.importers.inspect_slices import ZIP, read_slices
+from curation.importers.token_counts import summed, usage_details
 from schemas import canonical
 from schemas.objects import Object, tools_object
 from schemas.side_file import Index
@@ -158,6 +159,7 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
     messages = read_sample(sample.messages, events, aside)
     tools = _tools(events)
     spec = header.eval
+    counted = _counted(events, sample, spec)
     trajectory = Trajectory(
         messages,
         task=_task(spec, sample),
@@ -172,7 +174,8 @@ def _build(record: Any, data: bytes, piece: Slice, replaced: int) -> Parsed:
             environment=_environment(spec),
         ),
         stop_text=_stop_text(sample),
-        usage=_usage(events, sample, spec),
+        usage=_usage(counted),
+        extra=kept_known({"usage_details": summed(map(usage_details, counted))}),
     )
     return Parsed(
         trajectory,
@@ -255,10 +258,13 @@ def _set_alike(events: Sample, name: str) -> Any:
     return values[0] if values and all(value == values[0] for value in values) else None
 
 
-def _usage(events: Sample, sample: _Sample, spec: _Spec) -> Usage | None:
+def _counted(events: Sample, sample: _Sample, spec: _Spec) -> list[dict[str, Any]]:
     """What the attempt's own calls of the model took; where none is logged, what the log says of its model."""
     logged = (sample.model_usage or {}).get(spec.model or "")
-    counted = [usage_of(turn.event) for turn in events.turns] or [logged if isinstance(logged, dict) else {}]
+    return [usage_of(turn.event) for turn in events.turns] or [logged if isinstance(logged, dict) else {}]
+
+
+def _usage(counted: list[dict[str, Any]]) -> Usage | None:
     totals = [_total(counted, name) for name in ("input_tokens", "output_tokens", "total_cost")]
     prompt, completion = (total if isinstance(total, int) else None for total in totals[:2])
     usage = Usage(prompt, completion, totals[2])

@@ -8,6 +8,7 @@ from curation.clocks import iso_time
 from curation.importers.model_calls import ModelCall
 from curation.importers.span_histories import Histories
 from curation.importers.span_messages import chat_messages, loaded, written
+from curation.importers.token_counts import first_number, prompt_tokens, usage_details
 from curation.importers.traces import ToolRun
 from schemas.canonical import encode
 
@@ -104,8 +105,9 @@ def read_call(run: Mapping[str, Any], histories: Histories) -> ModelCall:
         sampling={key: settings[key] for key in _SAMPLING if settings.get(key) is not None},
         seed=settings["seed"] if type(settings.get("seed")) is int else None,
         tools=tools if isinstance(tools, list) else None,
-        prompt_tokens=_integer(usage, "input_tokens", "prompt_tokens"),
-        completion_tokens=_integer(usage, "output_tokens", "completion_tokens"),
+        prompt_tokens=prompt_tokens(usage),
+        completion_tokens=first_number(usage, "output_tokens", "completion_tokens"),
+        usage_details=usage_details(usage),
         cost=next((usage[key] for key in ("total_cost", "cost") if type(usage.get(key)) in (int, float)), None),
         finishes=finishes,
         error=None if answers or not error else written(error),
@@ -247,7 +249,3 @@ def _inner(place: Mapping[str, Any], outer: tuple[str, ...], keys: tuple[str, ..
     return next(
         (inner[key] for name in outer for inner in [_object(place, name)] for key in keys if inner.get(key)), None
     )
-
-
-def _integer(place: Mapping[str, Any], *keys: str) -> int | None:
-    return next((place[key] for key in keys if type(place.get(key)) is int), None)

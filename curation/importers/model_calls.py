@@ -15,6 +15,7 @@ from curation.importers.extra import kept, kept_known
 from curation.importers.face import Fact, Parsed, RefusedError, Slice
 from curation.importers.messages import MessageShape, read_messages
 from curation.importers.response_items import HIDDEN
+from curation.importers.token_counts import summed
 from schemas.canonical import UnreadableError, encode, parse
 from schemas.objects import Object, tools_object
 from schemas.statements import Stop
@@ -61,6 +62,7 @@ class ModelCall(NamedTuple):
     tools: list[Any] | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    usage_details: Mapping[str, int] = {}
     cost: float | int | None = None
     finishes: Sequence[str | None] = ()
     error: str | None = None
@@ -164,6 +166,7 @@ def read_run(run: Run, calls: Mapping[int, ModelCall], who: Who, data: bytes, pi
     if len(models) > 1:
         aside.warnings.append("models_differ")
     failed = [calls[position] for position in run.failed if position in calls]
+    spent = [calls[position] for position in sorted({*run.calls, *run.failed}) if position in calls] if whole else []
     stop, stop_text = _stop(chain[-1], run.choice, messages) if who.error is None else ("unknown", who.error)
     trajectory = Trajectory(
         messages,
@@ -177,8 +180,14 @@ def read_run(run: Run, calls: Mapping[int, ModelCall], who: Who, data: bytes, pi
             agent=who.agent,
         ),
         stop_text=stop_text,
-        usage=_usage([calls[each] for each in sorted({*run.calls, *run.failed}) if each in calls], whole=whole),
-        extra=kept_known({"failed_requests": len(failed) or None, "models": models if len(models) > 1 else None}),
+        usage=_usage(spent),
+        extra=kept_known(
+            {
+                "failed_requests": len(failed) or None,
+                "models": models if len(models) > 1 else None,
+                "usage_details": summed(call.usage_details for call in spent),
+            }
+        ),
     )
     return Parsed(
         trajectory,
@@ -310,10 +319,8 @@ def _same(values: Iterable[Any]) -> Any:
     return known[0] if known and all(value == known[0] for value in known) else None
 
 
-def _usage(calls: Sequence[ModelCall], *, whole: bool) -> Usage | None:
-    """What the calls took together, if all are here; each is counted once, in the run whose own it is."""
-    if not whole:
-        return None
+def _usage(calls: Sequence[ModelCall]) -> Usage | None:
+    """What the calls took together; each is counted once, in the run whose own it is."""
     totals = [_total(getattr(call, name) for call in calls) for name in ("prompt_tokens", "completion_tokens", "cost")]
     return None if totals == [None, None, None] else Usage(*cast("list[Any]", totals))
 

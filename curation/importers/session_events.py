@@ -4,7 +4,7 @@ A user's event is sent and then told again by the stream; the streamed one count
 stands between the start and the end of a model request is one message of the assistant.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from curation.clocks import iso_time
 from curation.importers.model_calls import ModelCall
 from curation.importers.response_items import HIDDEN
 from curation.importers.span_messages import chat_messages, written
+from curation.importers.token_counts import first_number, prompt_tokens, summed, usage_details
 from curation.importers.traces import Trace
 from schemas.canonical import encode
 
@@ -157,6 +158,7 @@ class _Session:
                     tools=tools if isinstance(tools, list) else None,
                     prompt_tokens=end.prompt,
                     completion_tokens=end.completion,
+                    usage_details=end.details,
                     finishes=[self.stop] if last else [],
                     time=end.time,
                 )
@@ -180,12 +182,14 @@ class _End(NamedTuple):
     time: str | None = None
     prompt: int | None = None
     completion: int | None = None
+    details: Mapping[str, int] = {}
 
     def add(self, usage: Any, time: str | None) -> "_End":
         """The same with what one more request took that ended at a time."""
         told = usage if isinstance(usage, dict) else {}
-        asked = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-        return _End(self.at, time, _total(self.prompt, told, *asked), _total(self.completion, told, "output_tokens"))
+        prompt = _added(self.prompt, prompt_tokens(told))
+        completion = _added(self.completion, first_number(told, "output_tokens"))
+        return _End(self.at, time, prompt, completion, summed((self.details, usage_details(told))) or {})
 
 
 def _said(event: dict[str, Any]) -> bytes:
@@ -194,6 +198,5 @@ def _said(event: dict[str, Any]) -> bytes:
     return encode([kind, event.get("content"), event.get(_ANSWERS.get(kind, "")), event.get("is_error") is True])
 
 
-def _total(before: int | None, usage: dict[str, Any], *keys: str) -> int | None:
-    known = [usage[key] for key in keys if type(usage.get(key)) is int]
-    return sum(known, before or 0) if known else before
+def _added(before: int | None, count: int | None) -> int | None:
+    return before if count is None else (before or 0) + count

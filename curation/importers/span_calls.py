@@ -7,6 +7,7 @@ from curation.importers.model_calls import ModelCall
 from curation.importers.span_histories import Histories
 from curation.importers.span_messages import chat_messages, loaded, written
 from curation.importers.spans import Span, nest
+from curation.importers.token_counts import usage_details
 from curation.importers.traces import ToolRun
 
 _CHATS = frozenset(("chat", "text_completion", "generate_content", "completion"))
@@ -97,6 +98,7 @@ def read_call(span: Span, histories: Histories) -> ModelCall:
             "ai.usage.completionTokens",
             "ai.usage.outputTokens",
         ),
+        usage_details={name: count for start in _COUNTS for name, count in usage_details(told, start).items()},
         cost=next(
             (told[key] for key in ("llm.cost.total", "gen_ai.usage.cost") if type(told.get(key)) in (int, float)), None
         ),
@@ -152,6 +154,7 @@ def _gen_ai(
     return [*messages, *asked], answers
 
 
+_COUNTS = ("gen_ai.usage.", "llm.token_count.", "ai.usage.")
 _ASKED = ("gen_ai.input.messages", "gen_ai.prompt", "ai.prompt.messages", "ai.prompt", "input")
 
 

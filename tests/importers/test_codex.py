@@ -168,6 +168,14 @@ def test_ids_that_are_repeated_absent_or_unknown_lose_no_answer(tmp_path: Path) 
     assert orphan.warnings == ("orphan_answer",)
 
 
+def test_counts_within_the_totals_are_kept_beside_them(tmp_path: Path) -> None:
+    total = {"input_tokens": 30, "cached_input_tokens": 20, "output_tokens": 9, "total_tokens": 39}
+    counted = event("token_count", info={"total_token_usage": total})
+    record = only(read(tmp_path, meta(), *asked("How many?"), said("assistant", "2"), counted))
+    assert record.trajectory.usage == Usage(30, 9)
+    assert msgspec.json.decode(record.trajectory.extra)["usage_details"] == {"cached_input_tokens": 20}  # type: ignore[arg-type]
+
+
 def test_turns_that_were_taken_back_are_a_run_and_the_run_without_them_says_so(tmp_path: Path) -> None:
     lines = [
         meta(),

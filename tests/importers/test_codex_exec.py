@@ -117,7 +117,8 @@ def test_tools_of_servers_changes_plans_and_notices(tmp_path: Path) -> None:
     assert record.messages[1].error == MessageError("unknown_sku", "failed")
     assert [call.name for call in calls(record)] == ["todo_list", "inv.get_stock", "inv.get_stock"]
     assert calls(record)[1].arguments == msgspec.Raw(b'{"sku":"A18"}')
-    assert msgspec.json.decode(record.extra) == {"errors": ["slow network"]}  # type: ignore[arg-type]
+    expected = {"errors": ["slow network"], "usage_details": {"cached_input_tokens": 4}}
+    assert msgspec.json.decode(record.extra) == expected  # type: ignore[arg-type]
 
 
 def test_a_turn_that_failed_is_no_failure_of_the_task(tmp_path: Path) -> None:
@@ -131,6 +132,7 @@ def test_every_turn_begins_with_a_request_that_is_not_told(tmp_path: Path) -> No
     parsed = only(read(tmp_path, STARTED, TURN, words, DONE, TURN, words, DONE))
     assert [message.hidden for message in parsed.trajectory.messages] == ["compaction", "compaction"]
     assert parsed.trajectory.usage == Usage(20, 10)
+    assert msgspec.json.decode(parsed.trajectory.extra) == {"usage_details": {"cached_input_tokens": 8}}  # type: ignore[arg-type]
 
 
 def test_several_threads_of_one_file_are_several_runs(tmp_path: Path) -> None:

@@ -418,7 +418,7 @@ def test_reasoning_is_kept_and_what_there_is_no_text_of_is_hidden(tmp_path: Path
 
 
 def test_calls_of_a_scorer_are_none_of_the_attempt(tmp_path: Path) -> None:
-    usage = {"usage": {"input_tokens": 5, "output_tokens": 1}}
+    usage = {"usage": {"input_tokens": 5, "output_tokens": 1, "input_tokens_cache_read": 3}}
     own, grading = (asked(None, [], tools=[{"name": name, "parameters": {}}]) for name in ("own", "grader"))
     own["output"] |= usage
     grading["output"] |= usage
@@ -429,6 +429,8 @@ def test_calls_of_a_scorer_are_none_of_the_attempt(tmp_path: Path) -> None:
         parsed = read_one(tmp_path, sample(messages=messages, events=events))
         assert parsed.trajectory.usage is not None
         assert parsed.trajectory.usage.prompt_tokens == 5
+        details = json.loads(bytes(parsed.trajectory.extra))["usage_details"]  # type: ignore[arg-type]
+        assert details == {"input_tokens_cache_read": 3}
         (tools,) = parsed.objects
         assert [tool.name for tool in read_tools(tools.bytes)] == ["own"]
 

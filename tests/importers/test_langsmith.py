@@ -237,3 +237,16 @@ def test_each_alternative_answer_has_its_own_end(tmp_path: Path) -> None:
     for outputs in ({"choices": choices}, {"generations": [texts]}):
         items = read(tmp_path, lines([run(1, "llm", {"messages": [USER]}, outputs)]))
         assert [accepted(item).trajectory.stop_text for item in items] == ["stop", "filtered"]
+
+
+def test_tokens_of_a_cache_that_are_counted_apart_are_a_part_of_the_prompt(tmp_path: Path) -> None:
+    entry = llm(1, [USER], DONE)
+    for usage, prompt in (
+        ({"input_tokens": 10, "output_tokens": 2, "cache_read_input_tokens": 5}, 15),
+        ({"input_tokens": 10, "output_tokens": 2, "input_token_details": {"cache_read": 5}}, 10),
+    ):
+        entry["outputs"]["usage_metadata"] = usage
+        (item,) = read(tmp_path, lines([entry]))
+        trajectory = accepted(item).trajectory
+        assert (trajectory.usage and trajectory.usage.prompt_tokens) == prompt
+        assert list(json.loads(bytes(trajectory.extra))["usage_details"].values()) == [5]  # type: ignore[arg-type]

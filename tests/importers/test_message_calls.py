@@ -10,9 +10,10 @@ from curation.importers import call_logs
 from curation.importers.exchange import read_exchange
 from curation.importers.face import Parsed
 from schemas.digests import decisions_of
-from schemas.trajectory import Part
+from schemas.trajectory import Part, Usage
 from tests.importers.provider_streams import as_text, block_events
 from tests.importers.reading import accepted, write
+from tests.ingest.logs import import_file, new_store
 
 TOOLS = [{"name": "get_stock", "description": "Stock of a SKU.", "input_schema": {"type": "object"}}]
 SYSTEM: list[dict[str, Any]] = [
@@ -224,7 +225,7 @@ def test_a_stream_that_was_cut_and_asked_for_again_is_a_retry(tmp_path: Path, sh
     for order in ([lines[0], again, *lines[1:]], [*lines[::-1], again]):
         (item,) = read(tmp_path, order)
         assert roles(item) == "suatata"
-        assert json.loads(bytes(item.trajectory.extra)) == {"failed_requests": 1}  # type: ignore[arg-type]
+        assert json.loads(bytes(item.trajectory.extra))["failed_requests"] == 1  # type: ignore[arg-type]
 
 
 def test_what_goes_on_from_a_cut_stream_is_one_run(tmp_path: Path) -> None:
@@ -274,3 +275,39 @@ def test_the_session_is_read_out_of_the_user(tmp_path: Path, user: str) -> None:
         each["request"]["body"]["metadata"] = {"user_id": user}
     (item,) = read(tmp_path, lines)
     assert item.key == "8d6f1c9e-3a7b-4c5d-9e8f-0a1b2c3d4e5f"
+
+
+def test_counts_beside_the_totals_are_kept_and_the_loss_report_says_so(tmp_path: Path) -> None:
+    """Tokens read from a cache are a part of the prompt: Anthropic counts them beside it, OpenAI within it."""
+    lines = run_lines()
+    lines[0]["response"]["body"]["usage"] |= {"cache_creation": {"ephemeral_5m_input_tokens": 4}, "note": "x", "n": 0}
+    (item,) = read(tmp_path, lines)
+    assert item.trajectory.usage == Usage(300, 15)
+    details = {"cache_creation.ephemeral_5m_input_tokens": 4, "cache_read_input_tokens": 270}
+    assert json.loads(bytes(item.trajectory.extra)) == {"usage_details": details}  # type: ignore[arg-type]
+    path = write(tmp_path / "calls.jsonl", lines)
+    assert import_file(new_store(tmp_path), path).losses.extra["usage_details"] == 1
+
+
+@pytest.mark.parametrize("form", ["chat", "responses"])
+def test_counts_within_the_totals_are_not_added_to_them(tmp_path: Path, form: str) -> None:
+    asked, told = ("prompt", "completion") if form == "chat" else ("input", "output")
+    usage = {
+        f"{asked}_tokens": 100,
+        f"{told}_tokens": 9,
+        "total_tokens": 109,
+        f"{asked}_tokens_details": {"cached_tokens": 80, "audio_tokens": 0},
+        f"{told}_tokens_details": {"reasoning_tokens": 7},
+    }
+    said: dict[str, Any]
+    request: dict[str, Any]
+    if form == "chat":
+        said = {"choices": [{"message": {"role": "assistant", "content": "Two."}, "finish_reason": "stop"}]}
+        request = {"model": "m", "messages": [{"role": "user", "content": "How many?"}]}
+    else:
+        said = {"output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "2"}]}]}
+        request = {"model": "m", "input": "How many?"}
+    (item,) = read(tmp_path, [{"request": request, "response": {"id": "r1", "usage": usage, **said}}])
+    assert item.trajectory.usage == Usage(100, 9)
+    details = {f"{asked}_tokens_details.cached_tokens": 80, f"{told}_tokens_details.reasoning_tokens": 7}
+    assert json.loads(bytes(item.trajectory.extra)) == {"usage_details": details}  # type: ignore[arg-type]

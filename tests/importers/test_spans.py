@@ -399,3 +399,11 @@ def test_a_time_that_is_none_orders_nothing_and_keeps_nothing_out(tmp_path: Path
     asked = [{"role": "user", "parts": [{"type": "text", "content": "Stock?"}]}]
     told = [chat(1, asked, done(), startTime=time), chat(2, asked, done(), "t2")]
     assert [accepted(item).trajectory.messages[-1].content for item in read(tmp_path, lines(told))] == ["Two.", "Two."]
+
+
+def test_counts_beside_the_totals_are_kept_by_the_name_in_the_log(tmp_path: Path) -> None:
+    counts = {"gen_ai.usage.cache_read.input_tokens": 8, "gen_ai.usage.total_tokens": 12}
+    (item,) = read(tmp_path, lines([chat(1, [ASK], done(), **counts)]))  # type: ignore[arg-type]
+    trajectory = accepted(item).trajectory
+    assert (trajectory.usage and trajectory.usage.prompt_tokens) == 10
+    assert json.loads(bytes(trajectory.extra)) == {"usage_details": {"gen_ai.usage.cache_read.input_tokens": 8}}  # type: ignore[arg-type]
