@@ -140,8 +140,9 @@ class Importer(NamedTuple):
                 yield Rejected("not_a_record", "it holds no attempt", data, piece.place, piece.offset)
         except Exception as error:  # a mistake of an importer must not keep the other records out
             part = f"after {found}" if found else None
-            known = isinstance(error, canonical.UnreadableError | RefusedError)
-            code, detail = (error.code, error.detail) if known else (FAULT, f"{type(error).__name__}: {error}")
+            code, detail = FAULT, f"{type(error).__name__}: {error}"
+            if isinstance(error, canonical.UnreadableError | RefusedError):
+                code, detail = error.code, error.detail
             yield Rejected(code, detail, data, piece.place, piece.offset, part)
 
     def read(self, path: Path, limit: int = MAX_RECORD_BYTES) -> Iterator[Item]:

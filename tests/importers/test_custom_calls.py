@@ -47,7 +47,7 @@ def test_the_text_is_kept_and_said_to_be_text(tmp_path: Path, text: str) -> None
         message = record.messages[1]
         assert message.tool_calls == (ToolCall("1.0", "patch", text, "c1"),)
         assert json.loads(bytes(message.extra)) == {"tool_calls": {"0": {"arguments_form": "text"}}}  # type: ignore[arg-type]
-        assert not unparsed(message.tool_calls[0])
+        assert not unparsed(message, message.tool_calls[0])
     assert as_chat.messages[2].answers is not None
     assert action_digest(as_chat.messages[1]) == action_digest(as_items.messages[1])
 
