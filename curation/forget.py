@@ -63,10 +63,11 @@ class ForgetResult(msgspec.Struct):
     ``erased`` counts records, forks and objects by kind, ``statements`` what was said of them; ``sightings`` and
     ``selections`` stay as counts, without words. ``shared`` are raw bytes that stay. ``unread`` are files beside the
     tables that another process is writing, or was writing when it was killed: what they hold is not known. ``rebuild``
-    is for whoever knows the folders.
+    is for whoever knows the folders. ``note`` says what a dry run leaves to do.
     """
 
     done: bool
+    note: str | None
     attempts: list[ForgottenAttempt]
     erased: dict[str, int]
     statements: int
@@ -197,6 +198,7 @@ def _values_that_stay(store: Store, column: str, plan: Plan) -> set[str]:
 def _describe(store: Store, plan: Plan, gone: set[str], *, done: bool) -> ForgetResult:
     return ForgetResult(
         done=done,
+        note=None if done else "nothing is erased yet: give --yes",
         attempts=[ForgottenAttempt(row["attempt_id"], row["outcome"]) for row in _live(store, plan)],
         erased=dict(sorted(Counter((*plan.records.values(), *plan.objects.values())).items())),
         statements=sum(_count_about(store, table, plan) for table in STATEMENTS),

@@ -30,7 +30,10 @@ def test_nothing_goes_without_yes(folder: Path) -> None:
     assert (told["done"], told["erased"]) == (False, {"raw": 1, "trajectory": 1})
     assert [item["outcome"] for item in told["attempts"]] == ["success"]
     assert bytes_of(folder) == before
+    assert told["note"] == "nothing is erased yet: give --yes"
+    assert told["note"] in curate(folder, "forget", "a").stdout
     assert "--yes" in refused(folder, "forget")
+    assert result(folder, "forget", "a", "--yes")["note"] is None
 
 
 def test_what_has_a_value_of_a_key_goes_and_still_counts(folder: Path) -> None:
@@ -56,6 +59,7 @@ def test_what_was_erased_comes_back_only_when_told_to(folder: Path) -> None:
     result(folder, "forget", "a", "--yes")
     again = result(folder, "import", "log.jsonl", code=1)
     assert (again["reasons"], again["duplicates"]) == ({"erased": 1}, 2)
+    assert "--readmit" in curate(folder, "import", "log.jsonl").stdout
     assert "erased" in refused(folder, "diff", again_id(folder), again_id(folder))
     back = result(folder, "import", "log.jsonl", "--readmit")
     assert (back["accepted"], back["quarantined"]) == (1, 0)

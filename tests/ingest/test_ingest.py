@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from builders.build import build
 from curation.errors import UsageError
 from curation.ingest import IngestOptions, find_sources, ingest
 from curation.readers import Readers
@@ -18,6 +19,7 @@ from curation.show import TrajectoryView, list_attempts, show
 from curation.store import Store
 from curation.store.fsck import check
 from curation.store.lookup import resolve, resolve_trajectory
+from reports.selection_bias import selection_bias
 from tests.ingest.logs import attempts, import_file, import_lines, new_store, records, run, write
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +57,17 @@ def test_an_outcome_that_nobody_states_is_unknown(tmp_path: Path) -> None:
         "null": ("unknown", None, None),
         "failed": ("failure", "log", None),
     }
+
+
+def test_tasks_are_those_that_are_named_and_an_attempt_without_one_is_its_own_everywhere(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    named = [run(name, task=task) for name, task in (("a", "t1"), ("b", "t1"), ("c", "t2"))]
+    result = import_lines(store, tmp_path, [*named, *(run(f"own-{number}", f"A{number}") for number in range(5))])
+    assert (result.tasks, result.without_task) == (2, 5)
+    found = build(store, None, tmp_path / "rows")
+    report = selection_bias(store)
+    assert found.tasks == report.tasks == result.tasks + result.without_task
+    assert report.attempts_without_task == result.without_task
 
 
 def test_nothing_is_left_out_inside_a_record(tmp_path: Path) -> None:
