@@ -41,10 +41,15 @@ def document(report: SelectionBias) -> Iterator[Part]:
     """Headline, funnel, one table a stratum, tasks, notes. Texts are as logged: a face makes them safe."""
     yield Heading(1, "Selection bias")
     kept = f"{report.kept:,} of {count(report.total, 'attempt')} kept"
+    if report.kept_without_success:
+        kept += f", {report.kept - report.kept_without_success:,} of them as a success without a fault"
     yield Paragraph("", f"{kept}; {report.tasks_vanished:,} of {count(report.tasks, 'task')} vanish.")
     yield Paragraph(f"Rule ({report.rule_from}): {report.rule}")
     yield Heading(2, "Funnel")
     yield Table(("Step", "Attempts"), tuple((step.step, f"{step.attempts:,}") for step in report.funnel))
+    if report.kept_without_success:
+        also = f"{count(report.kept_without_success, 'attempt')} outside this funnel (another outcome, or a fault)"
+        yield Paragraph(f"Also kept: {also}; {report.kept:,} in all.")
     yield Heading(2, "All attempts")
     yield Table(("Figure", "Value"), tuple((column.heading, column.cell(report.overall)) for column in COLUMNS))
     for table in report.strata:

@@ -121,7 +121,7 @@ def _funnel(attempts: pl.DataFrame) -> tuple[Step, ...]:
         ("attempts", pl.lit(True)),
         ("verdict known, no fault", (pl.col("outcome") != "unknown") & ~pl.col("fault")),
         ("success", pl.col("outcome") == "success"),
-        ("kept", pl.col("kept")),
+        ("of these successes, kept", pl.col("kept")),
     )
     passed = []
     for name, condition in steps:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.errors import NotFoundError, UsageError
+from reports.markdown import markdown
 from reports.selection_bias import SelectionBias, selection_bias
 from reports.strata import Row, Stratification
 from reports.table import never_kept_text, rate_text
@@ -105,6 +106,10 @@ def test_the_funnel_names_what_is_lost_where_and_what_is_kept_beside_it() -> Non
     report = selection_bias(Attempts(tries), keep="outcome IN ('success', 'partial')")
     assert [step.attempts for step in report.funnel] == [5, 3, 1, 1]
     assert (report.kept, report.kept_without_success) == (3, 2)
+    assert "kept" not in {step.step for step in report.funnel}
+    text = " ".join(markdown(report).split())
+    assert "3 of 5 attempts kept, 1 of them as a success without a fault;" in text
+    assert "Also kept: 2 attempts outside this funnel (another outcome, or a fault); 3 in all." in text
 
 
 def test_tasks_that_vanish_are_counted_and_named_with_what_they_cost() -> None:
