@@ -62,8 +62,8 @@ def read_columns(pairs: Sequence[str], outcome: str | None = None) -> Columns:
         column, equals, key = pair.rpartition("=")
         if not equals or not column or (column == REST and key):
             raise UsageError(
-                f"--map {pair!r} is no column=key: as in --map task_id=key; --map 'seed=' leaves a column out, '*=' all "
-                "others"
+                f"--map {pair!r} is no column=key: as in --map task_id=key; --map 'seed=' leaves a column out, '*=' "
+                "all others"
             )
         if key and not _is_key(key):
             keys = ", ".join((*SideLine.__struct_fields__, "strata.NAME", "budget.NAME"))
