@@ -11,7 +11,7 @@ from curation.errors import UsageError
 from curation.importers.face import Fact
 from curation.prepared import Entry, Prepared, source_of
 from curation.store import Batch, Store
-from curation.store.supersede import Elsewhere, superseding
+from curation.store.supersede import NOWHERE, Elsewhere, superseding
 from schemas.statements import Annotation, Result, Statement, Verification
 from schemas.trajectory import Author
 
@@ -142,23 +142,26 @@ class Gate:
         return known | set(rows["id"].to_pylist())
 
     def _told_elsewhere(self, entries: Sequence[Entry]) -> Elsewhere:
-        """Which of their records other parts of the same logs tell of: those before these entries, and any."""
-        if self._store.is_empty("sightings"):
-            return Elsewhere()
+        """Which of their records are told of elsewhere too; a revision is the last word on all of them."""
+        if self._revise or self._store.is_empty("sightings"):
+            return NOWHERE
         first: dict[str, int] = {}
+        files: dict[str, set[str]] = defaultdict(set)
         for entry in entries:
             first[entry.log.file] = min(entry.place, first.get(entry.log.file, entry.place))
+            files[entry.id].add(entry.log.file)
         here = {(entry.log.file, entry.place) for entry in entries}
         seen = self._store.sql(
-            "SELECT trajectory, file, place FROM sightings "
-            "WHERE trajectory IN (SELECT unnest(?)) AND file IN (SELECT unnest(?))",
-            [[entry.id for entry in entries], sorted(self._logs)],
+            "SELECT trajectory, file, place FROM sightings WHERE trajectory IN (SELECT unnest(?))", [list(files)]
         )
-        others = [
-            row for row in zip(*(column.to_pylist() for column in seen.columns), strict=True) if row[1:] not in here
-        ]
-        before = {record for record, file, place in others if file not in first or place < first[file]}
-        return Elsewhere(before, {record for record, _, _ in others})
+        rows = zip(*(column.to_pylist() for column in seen.columns), strict=True)
+        others = [(record, file, place) for record, file, place in rows if (file, place) not in here]
+        same_logs = [(record, file, place) for record, file, place in others if file in self._logs]
+        return Elsewhere(
+            before={record for record, file, place in same_logs if file not in first or place < first[file]},
+            anywhere={record for record, _, _ in same_logs},
+            other_logs={record for record, file, _ in others if file not in files[record]},
+        )
 
 
 def statement_of(identity: str, fact: Fact) -> Annotation | Verification:

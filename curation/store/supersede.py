@@ -13,13 +13,18 @@ from schemas.statements import Statement, Verification
 
 
 class Elsewhere(NamedTuple):
-    """The records that other parts of the same logs tell of too: parts that are stored already, and any at all."""
+    """The records that are told of elsewhere too: in parts of the same logs that are stored already, in any parts of
+    them, and in other logs.
+    """
 
     before: Set[str] = frozenset()
     anywhere: Set[str] = frozenset()
+    other_logs: Set[str] = frozenset()
 
 
 NOWHERE = Elsewhere()
+
+_OF_LOGS = ("log", "rule")
 
 
 def superseding(store: Store, statements: Iterable[Statement], elsewhere: Elsewhere = NOWHERE) -> list[Statement]:
@@ -31,7 +36,8 @@ def superseding(store: Store, statements: Iterable[Statement], elsewhere: Elsewh
     of what one did tell.
 
     Of a record that is told of ``elsewhere`` these are not all that its logs say: they stand beside what was said of it
-    before, and where they say a part of what stands, that stands.
+    before, and where they say a part of what stands, that stands. What one log says takes the place of what another
+    log says in no case, but for what an earlier version of its reader said.
     """
     statements = list(statements)
     if all(store.is_empty(table) for table in {statement_table(statement) for statement in statements}):
@@ -43,15 +49,22 @@ def superseding(store: Store, statements: Iterable[Statement], elsewhere: Elsewh
     news: list[Statement] = []
     for place, contents in wanted.items():
         held = standing.get(place, {})
-        trajectory = next(iter(contents.values())).trajectory
-        if trajectory in elsewhere.before:
-            news.extend(statement for content, statement in contents.items() if content not in held)
+        one = next(iter(contents.values()))
+        trajectory = one.trajectory
+        if trajectory in elsewhere.before or (trajectory in elsewhere.other_logs and one.author.kind in _OF_LOGS):
+            outdated = sorted(held[content] for content in held if _version(place, content) != one.author.version)
+            missing = (statement for content, statement in contents.items() if content not in held)
+            news.extend(msgspec.structs.replace(statement, supersedes=tuple(outdated)) for statement in missing)
         elif trajectory in elsewhere.anywhere and contents.keys() <= held.keys():
             continue
         elif held.keys() != contents.keys() and not _is_blank(contents.values(), held):
             replaced = tuple(sorted({*held.values(), *withdrawals.get(place, ())}))
             news.extend(msgspec.structs.replace(statement, supersedes=replaced) for statement in contents.values())
     return news
+
+
+def _version(place: tuple[str, str], content: bytes) -> str:
+    return msgspec.json.decode(content, type=STATEMENTS[place[0]]).author.version
 
 
 def _is_blank(news: Iterable[Statement], held: Iterable[bytes]) -> bool:

@@ -608,7 +608,8 @@ def test_nothing_is_held_against_the_model_after_a_contradiction(tmp_path: Path)
 def test_what_a_recording_cut_off_is_not_held_against_the_model(tmp_path: Path) -> None:
     asked = call("get_stock", '{"sku":')[0]
     assert found(case(tmp_path, "How many?", asked)) == [("format", 1, "arguments_not_json")]
-    assert found(case(tmp_path, "How many?", {**asked, "truncated": True})) == [("undetermined", 1, "nothing_confirmed")]
+    cut = case(tmp_path, "How many?", {**asked, "truncated": True})
+    assert found(cut) == [("undetermined", 1, "nothing_confirmed")]
 
 
 def test_what_stands_before_a_contradicted_call_of_the_same_message_stays(tmp_path: Path) -> None:

@@ -16,9 +16,11 @@ from curation.show import TrajectoryView, show
 from curation.store import Store
 from curation.store.fsck import check
 from curation.store.lookup import resolve
+from curation.store.supersede import NOWHERE, Elsewhere, superseding
 from reports.selection_bias import selection_bias
 from schemas.reasons import QUARANTINE
-from schemas.trajectory import trajectory_id
+from schemas.statements import Annotation
+from schemas.trajectory import Author, trajectory_id
 from tests.importers.reading import calls
 from tests.ingest.logs import attempts, import_file, import_lines, new_store, records, run, said, write
 from tests.store.stores import fork_of
@@ -275,3 +277,41 @@ def test_ids_depend_on_content_alone(tmp_path: Path) -> None:
         record = store.trajectory(identity)
         assert trajectory_id(record) == identity
         assert trajectory_id(replace(record, stop_text="other")) != identity
+
+
+@pytest.mark.parametrize("order", ["ab", "ba", "aba", "abab", "abb"])
+def test_logs_that_contradict_each_other_leave_what_one_import_of_them_leaves(tmp_path: Path, order: str) -> None:
+    logs = {
+        "a": write(tmp_path / "a.jsonl", [run("a", outcome=True, split="test")]),
+        "b": write(tmp_path / "b.jsonl", [run("a", outcome=False, split="train")]),
+    }
+    store = new_store(tmp_path)
+    for name in order:
+        import_file(store, logs[name])
+    (row,) = attempts(store)
+    assert (row["outcome"], row["split"]) == ("unknown", None)
+    splits = store.sql("SELECT value FROM effective_annotations WHERE field = 'split' ORDER BY value")
+    together = new_store(tmp_path, "together")
+    import_lines(together, tmp_path, [run("a", outcome=True, split="test"), run("a", outcome=False, split="train")])
+    assert attempts(together) == attempts(store)
+    assert together.sql("SELECT value FROM effective_annotations WHERE field = 'split' ORDER BY value") == splits
+
+    import_file(store, logs["b"], revise=True)
+    (row,) = attempts(store)
+    assert (row["outcome"], row["split"]) == ("failure", "train")
+
+
+def test_a_log_that_is_read_again_by_a_better_reader_says_one_thing(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    log = write(tmp_path / "log.jsonl", [run("a")])
+    import_file(store, log)
+    (row,) = attempts(store)
+    said = [Annotation(row["trajectory_id"], "stop", "completed", Author("rule", "reads", version)) for version in "12"]
+    for elsewhere in (NOWHERE, Elsewhere(other_logs={row["trajectory_id"]})):
+        for statement in said:
+            with store.batch() as batch:
+                for item in superseding(store, [statement], elsewhere):
+                    batch.add_statement(item)
+                store.write(batch)
+        held = store.sql("SELECT author_version FROM effective_annotations WHERE field = 'stop'")
+        assert held["author_version"].to_pylist() == ["2"]
