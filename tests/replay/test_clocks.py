@@ -141,9 +141,11 @@ def test_the_same_attempt_at_another_time_is_the_same_attempt(tmp_path: Path) ->
     store = stored(tmp_path, sends(FIRST, FIRST))
     again = sends(FIRST, FIRST)
     again["messages"][1]["timestamp"] = SECOND
-    assert import_lines(store, tmp_path, [again], name="again.jsonl").duplicates == 1
-    said = store.sql("SELECT value FROM effective_annotations WHERE field = ?", [CLOCKS])["value"].to_pylist()
-    assert list(map(read_clocks, said)) == [Clocks((1, 3), (SECOND, FIRST))]
+    for revise, known in ((False, []), (True, [Clocks((1, 3), (SECOND, FIRST))])):
+        read = import_lines(store, tmp_path, [again], name="again.jsonl", revise=revise)
+        assert (read.accepted, read.duplicates) == (0, 1)
+        said = store.sql("SELECT value FROM effective_annotations WHERE field = ?", [CLOCKS])["value"].to_pylist()
+        assert list(map(read_clocks, said)) == known, "what two logs say otherwise is disputed until a revision"
 
 
 def test_a_run_without_a_call_or_a_time_says_nothing(tmp_path: Path) -> None:
