@@ -68,6 +68,10 @@ WARNINGS: dict[str, Reason] = {
         "The calls of the run are over the size limit together; only the one that ends it was read, without usage.",
         "Raise --max-record-bytes.",
     ),
+    "content_not_captured": Reason(
+        "The trace holds calls of the model of which neither question nor answer was recorded; they are in no run.",
+        "Record the content of messages (the tracer has a setting for it), then import again.",
+    ),
     "calls_in_text": Reason(
         "Texts of the model hold calls as a chat template writes them (`<tool_call>`); they stay text, not calls.",
         "Write them as tool_calls, or as messages of the role function_call, in the log.",

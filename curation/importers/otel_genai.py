@@ -96,6 +96,7 @@ def _trace(spans: Sequence[Span], repeated: int) -> Trace:
         kinds,
         next((agent for agent in agents if isinstance(agent, str)), None),
         repeated=repeated,
+        silent=len(calls) - len(told),
     )
 
 

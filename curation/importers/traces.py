@@ -35,7 +35,7 @@ class Trace(NamedTuple):
 
     ``name`` is that of the conversation, else of the trace. ``kinds`` says what spans there are. ``error`` is that of
     the whole, which its last call does not know of. ``repeated`` counts what stands there again, ``stray``
-    what tells of nothing that is in the log.
+    what tells of nothing that is in the log, ``silent`` the calls of which neither question nor answer is kept.
     """
 
     name: str | None
@@ -47,6 +47,7 @@ class Trace(NamedTuple):
     task: Task = Task()
     repeated: int = 0
     stray: int = 0
+    silent: int = 0
 
 
 class Ties:
@@ -136,8 +137,12 @@ def read_traces(
         for run, made in enumerate(_runs(trace, part, rule, data, piece, replaced)):
             match made:
                 case Parsed():
-                    warned = (*made.warnings, "repeated_lines") if trace.repeated else made.warnings
-                    yield made._replace(warnings=warned)
+                    warnings = list(made.warnings)
+                    if trace.repeated:
+                        warnings.append("repeated_lines")
+                    if trace.silent:
+                        warnings.append("content_not_captured")
+                    yield made._replace(warnings=tuple(warnings))
                 case RefusedError():
                     yield (
                         _first(whole, piece).reject(made.code, f"{part}: {made.detail}")._replace(part=f"{part}#{run}")

@@ -407,3 +407,12 @@ def test_counts_beside_the_totals_are_kept_by_the_name_in_the_log(tmp_path: Path
     trajectory = accepted(item).trajectory
     assert (trajectory.usage and trajectory.usage.prompt_tokens) == 10
     assert json.loads(bytes(trajectory.extra)) == {"usage_details": {"gen_ai.usage.cache_read.input_tokens": 8}}  # type: ignore[arg-type]
+
+
+def test_a_call_whose_content_was_not_recorded_is_said_to_be_missing(tmp_path: Path) -> None:
+    bare = chat(2, [ASK], done())
+    for key in [key for key in bare["attributes"] if "messages" in key or "instructions" in key]:
+        del bare["attributes"][key]
+    whole, partly = chat(1, [ASK], done(), "t0"), chat(1, [ASK], done())
+    items = [accepted(item) for item in read(tmp_path, lines([whole, partly, bare]))]
+    assert [item.warnings for item in items] == [(), ("content_not_captured",)]
