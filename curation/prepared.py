@@ -40,6 +40,11 @@ class Log(NamedTuple):
     name: str
     importer: str
 
+    @property
+    def format(self) -> str:
+        """The name of the importer, without its version."""
+        return self.importer.partition("@")[0]
+
 
 class Stretch(NamedTuple):
     """Some records of one log. ``numbers`` tells identical ones apart: 1 is the first."""
@@ -124,7 +129,7 @@ def _items(chunk: Chunk, raws: Iterable[str]) -> Iterator[tuple[Item, Log, str, 
     """Every item of a chunk, with its log, the digest of its slice, and its number among identical ones."""
     digests = iter(raws)
     for log, slices, numbers in chunk.stretches:
-        importer = find(log.importer.partition("@")[0])
+        importer = find(log.format)
         for piece, number in zip(slices, numbers or [1] * len(slices), strict=True):
             raw = next(digests)
             for item in importer.items(piece, chunk.limit):

@@ -106,7 +106,7 @@ class Tally:
     def accept(self, entries: Iterable[Entry]) -> None:
         """Count entries whose records this import brought; another process may have been first with some."""
         for entry in entries:
-            self._formats[_format(entry)].accepted += 1
+            self._formats[entry.log.format].accepted += 1
 
     def carry(self, carried: int, not_carried: Counter[str]) -> None:
         """Count what is said of new records because it was said of those that they revise, and what is not."""
@@ -147,7 +147,7 @@ class Tally:
         return pc.unique(pa.chunked_array(self._tasks, pa.string()))
 
     def _count_entry(self, entry: Entry) -> None:
-        name = _format(entry)
+        name = entry.log.format
         counts = self._formats.setdefault(name, FormatCount(self._why[name]))
         if entry.log != self._log:
             self._log = entry.log
@@ -167,7 +167,3 @@ class Tally:
                 at = item.places[0] if item.places else ""
                 line = SecretLine(entry.log.name, entry.place, item.kind, item.digest, item.times, at)
                 self._secret_places.append(line)
-
-
-def _format(entry: Entry) -> str:
-    return entry.log.importer.partition("@")[0]

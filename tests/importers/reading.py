@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from curation.importers import openai_chat
-from curation.importers.face import Item, Parsed, Rejected
-from schemas.trajectory import ToolCall, Trajectory
+from curation.importers.face import FAULT, Item, Parsed, Rejected
+from schemas.canonical import encode
+from schemas.digests import decisions_of
+from schemas.reasons import QUARANTINE, WARNINGS
+from schemas.trajectory import ToolCall, Trajectory, decode
 
 
 def write(path: Path, records: Iterable[Any]) -> Path:
@@ -39,6 +42,17 @@ def accepted(item: Item) -> Parsed:
     """The item, which must be an attempt."""
     assert isinstance(item, Parsed), item
     return item
+
+
+def assert_whole(item: Item) -> None:
+    """The item is an attempt that can be written, read again and digested, or has a code of a refusal."""
+    if isinstance(item, Parsed):
+        written = encode(item.trajectory)
+        assert encode(decode(written)) == written
+        decisions_of(item.trajectory)
+        assert WARNINGS.keys() >= set(item.warnings)
+    else:
+        assert item.code in QUARANTINE.keys() - {FAULT}
 
 
 def calls(trajectory: Trajectory) -> list[ToolCall]:

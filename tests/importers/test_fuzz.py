@@ -12,15 +12,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from curation.importers import formats
-from curation.importers.face import FAULT, Item, Parsed
+from curation.importers.face import Item, Parsed
 from curation.ingest import IngestOptions, find_sources, ingest
 from curation.store.fsck import check
-from schemas.canonical import encode
-from schemas.digests import decisions_of
-from schemas.reasons import QUARANTINE, WARNINGS
-from schemas.trajectory import decode
 from tests.importers.corpus import columnar, read_corpus
 from tests.importers.mutations import Log, lay_out, mutate
+from tests.importers.reading import assert_whole
 from tests.ingest.logs import attempts, new_store
 
 INPUTS = 520  # of each format: more than ten thousand in all
@@ -86,13 +83,7 @@ def assert_items(items: list[Item]) -> None:
     """Every item is an attempt that can be written and read again, or has a code, and each is told from the others."""
     assert len({(item.raw, item.place, item.offset, item.part) for item in items}) == len(items)
     for item in items:
-        if isinstance(item, Parsed):
-            written = encode(item.trajectory)
-            assert encode(decode(written)) == written
-            decisions_of(item.trajectory)
-            assert WARNINGS.keys() >= set(item.warnings)
-        else:
-            assert item.code in QUARANTINE.keys() - {FAULT}
+        assert_whole(item)
 
 
 def test_there_is_a_log_of_every_format_and_unchanged_each_holds_an_attempt(corpus: Corpus, tmp_path: Path) -> None:
